@@ -24,14 +24,19 @@ def _undisturbed():
 
 
 def _killed(folder, kill_at):
-    """Trains in a cluster, one of whose servers is killed; returns its log and values by id."""
+    """Trains in a cluster, one of whose servers is killed; returns its log and values by id.
+
+    The workers wait after step `kill_at` until the server is dead.
+    """
+    gate = folder / "gate"
     flags = {
         "mode": "synchronous",
         "train_dir": folder / "run",
         "max_number_of_steps": _STEPS,
         "save_interval_steps": _SAVE_STEPS,
         "checkpoint_increments": 2,
-        "step_secs": 0.02,
+        "hold_at": kill_at,
+        "gate": gate,
     }
     program = [sys.executable, "-m", "tests.embeddings.cluster_training"]
     with Processes(folder) as processes:
@@ -39,8 +44,9 @@ def _killed(folder, kill_at):
             ["--num_workers=2", "--num_ps=2", "--max_restarts=2"],
             [*program, *(f"--{name}={value}" for name, value in flags.items())],
         )
-        launch.wait_for_line(rf"worker 0\| step {kill_at}/")
+        launch.wait_for_line(rf"worker 0\| step {kill_at - 1}/")
         launch.signal_task("ps 1")
+        gate.touch()
         assert launch.wait() == 0, launch.log
         processes.assert_no_orphan()
     values = checkpoint_values(folder / "run")
