@@ -151,6 +151,33 @@ def test_a_family_of_users(tmp_path):
     np.testing.assert_array_equal(first, _images()[0][:9, :10])
 
 
+def test_a_crop_of_another_size(tmp_path):
+    """A crop that does not return the wanted size is named when the graph is built."""
+
+    def crop(*_, **__):
+        return tf.zeros([4, 5, 3], tf.uint8)
+
+    family = inputs.Preprocessing("halved", crop, crop, batched=True, crop=crop)
+    message = r"crop of preprocessing 'halved' must return \[9, 10, 3\], got \(4, 5, 3\)"
+    options = {"image_size": (9, 10), "batch_size": BATCH, "preprocessing": family}
+    with pytest.raises(ValueError, match=message):
+        sessions.train_values(_dataset(tmp_path, "by ops"), 1, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"crop": len}, "crop of preprocessing 'mine' must come with batched=True, got .*=False"),
+        ({"num_draws": -1}, "num_draws must be at least 0, got -1"),
+        ({"num_draws": 2, "batched": True}, "which is batched, must be 0 without crop, got 2"),
+    ],
+)
+def test_families_reject(options, message):
+    """Settings of a family that would have no effect are refused."""
+    with pytest.raises(ValueError, match=message):
+        inputs.Preprocessing("mine", len, len, **options)
+
+
 @pytest.mark.parametrize(
     ("example_bytes", "batch_size", "readers", "size"),
     [

@@ -345,20 +345,22 @@ class Batching:
         crop = self.family.crop
         if crop is None or not self._crops_one:
             return example
-        options = self._draws_of(example) | (self._padding if self.training else {})
         with named_as(padding="crop_padding"):
-            return example | {"image": crop(example["image"], *self.size, **options)}
+            image = crop(example["image"], *self.size, **self._options_of_crop(example))
+        shape = [*self.size, self.dataset.image_shape[-1]]
+        if not image.shape.is_compatible_with(shape):
+            raise ValueError(
+                f"crop of preprocessing {self.family.name!r} must return {shape}, got {image.shape}"
+            )
+        used = {"image": tf.ensure_shape(image, shape)}
+        return used | {key: each for key, each in example.items() if key not in ("image", "draws")}
 
-    @staticmethod
-    def _draws_of(example: Example) -> Example:
-        """The random numbers of an example, as keyword argument of the family."""
-        return {"draws": example["draws"]} if "draws" in example else {}
-
-    @property
-    def _padding(self) -> Example:
-        """The padding, as keyword argument of the family, if it is not the family's own."""
-        padding = self.augmentation.crop_padding
-        return {} if padding is None else {"padding": padding}
+    def _options_of_crop(self, example: Example) -> Example:
+        """The keyword arguments of a random crop: random numbers that wait for it, and padding."""
+        options = {"draws": example["draws"]} if "draws" in example else {}
+        if self.training and self.augmentation.crop_padding is not None:
+            options["padding"] = self.augmentation.crop_padding
+        return options
 
     def _finish(self, example: Example) -> Example:
         """Preprocesses an example, or a batch of a batched family; keeps only wanted entries."""
@@ -375,7 +377,7 @@ class Batching:
             extra = self.augmentation.before_normalization(seeds)
             if extra is not None:
                 options["extra_augment"] = extra
-            options |= self._padding | ({} if self._crops_one else self._draws_of(example))
+            options |= self._options_of_crop(example)
             with named_as(padding="crop_padding"):
                 images = self.family.train(images, *self.size, seeds, **options)
             images = self.augmentation.after_normalization(images, seeds)

@@ -5,6 +5,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from model_deploy.checks import check_at_least
+
 # Families of this package -> networks that use them.  Each is the `FAMILY` of the module of its
 # name, which is imported, and with it TensorFlow, when the family is first asked for.  TF-Slim has
 # none for alexnet_v2, overfeat, nasnet_cifar, the narrow mobilenet_v1 and mnist_mlp.
@@ -64,6 +66,10 @@ class Preprocessing:
         `draws`: float32 [num_draws], from 0 to 1, which depend only on the image's seed.  They are
         drawn for many images at once, so that an image does not wait for the ops that draw them.
         By default `train` takes none.
+
+    Raises:
+      ValueError: for `crop` of a family that is not batched, `num_draws` below 0, and `num_draws`
+        of a batched family without `crop`.
     """
 
     name: str
@@ -75,6 +81,16 @@ class Preprocessing:
     takes_padding: bool = False
     crop: Callable[..., Any] | None = None
     num_draws: int = 0
+
+    def __post_init__(self) -> None:
+        check_at_least("num_draws", self.num_draws, 0)
+        of = f"of preprocessing {self.name!r}"
+        if self.crop is not None and not self.batched:
+            raise ValueError(f"crop {of} must come with batched=True, got batched=False")
+        if self.num_draws and self.batched and self.crop is None:
+            raise ValueError(
+                f"num_draws {of}, which is batched, must be 0 without crop, got {self.num_draws}"
+            )
 
 
 def register_preprocessing(
@@ -104,7 +120,7 @@ def register_preprocessing(
       num_draws: see `Preprocessing`.
 
     Raises:
-      ValueError: if the name of the family or of a network is taken.
+      ValueError: if the name of the family or of a network is taken; see `Preprocessing`.
 
     >>> import tensorflow as tf
     >>> def resize(image, height, width):

@@ -24,19 +24,15 @@ def central_part(batch: Any, height: int, width: int, *, use_grayscale: bool = F
 
     Values are not scaled.  `use_grayscale` converts colours to one grey channel.
     """
-    channels = batch.shape.as_list()[-1]
     batch = tf.cast(batch, tf.float32)
-    if use_grayscale:
-        batch = to_grey(batch)
-    if batch.shape.as_list()[1:3] != [height, width]:
-        batch = tf.image.resize_with_crop_or_pad(batch, height, width)
-    batch.set_shape([None, height, width, 1 if use_grayscale else channels])
-    return batch
+    return crop_centre(to_grey(batch) if use_grayscale else batch, height, width)
 
 
-def crop_centre(image: Any, height: int, width: int) -> Any:
-    """Crops or zero-pads around the centre: [h, w, c] to [height, width, c] of the same type."""
-    channels = image.shape.as_list()[-1]
-    return tf.ensure_shape(
-        tf.image.resize_with_crop_or_pad(image, height, width), [height, width, channels]
-    )
+def crop_centre(images: Any, height: int, width: int) -> Any:
+    """Crops or zero-pads around the centre: [..., h, w, c] to [..., height, width, c], any type."""
+    *others, old_height, old_width, channels = images.shape.as_list()
+    if (old_height, old_width) == (height, width):
+        return images
+    images = tf.image.resize_with_crop_or_pad(images, height, width)
+    images.set_shape([*others, height, width, channels])
+    return images
