@@ -190,6 +190,7 @@ class RecordBatching:
             size,
             readers,
             record_tables=tables,
+            at_once=chunks.records_at_once(self.tables[-1], size, readers),
             in_windows=self.in_windows,
             autograph=True,
         )

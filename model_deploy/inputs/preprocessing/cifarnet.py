@@ -94,18 +94,15 @@ def crop(
     if draws is None:
         return images.crop_centre(image, height, width)
     if reflect:
-        rule = _RULE_OF_PADDING.format(padding)
-        with tf.control_dependencies(
-            [tf.debugging.assert_less(padding, tf.shape(image)[:2], rule)]
-        ):
-            image = tf.identity(image)
+        is_smaller = padding < tf.shape(image)[:2]
+        image = images.checked(image, is_smaller, _RULE_OF_PADDING.format(padding))
     # For an image alone fewer ops than those of `shift_and_mirror`, which count by their number.
     around = [[padding, padding], [padding, padding], [0, 0]]
     image = tf.pad(image, around, "REFLECT" if reflect else "CONSTANT")
     size, wanted = tf.shape(image)[:2], [height, width]
     rule = _RULE_OF_SIZE.format("height and width", wanted)
-    with tf.control_dependencies([tf.debugging.assert_less_equal(wanted, size, rule)]):
-        fits = tf.cast(size - [height - 1, width - 1], tf.float32)
+    size = images.checked(size, wanted <= size, rule)
+    fits = tf.cast(size - [height - 1, width - 1], tf.float32)
     start = tf.cast(tf.floor(draws[:2] * fits), tf.int32)
     part = tf.slice(image, tf.concat([start, [0]], axis=0), [*wanted, image.shape[-1]])
     return images.mirror(part, draws[2])
@@ -180,9 +177,8 @@ def _window(draws: Any, size: Any, wanted: int, padding: int, name: str) -> Any:
             f"{name} must be at most {padded}, that of the padded images, got {wanted}"
         )
     # Also for a size that is known only when the graph runs.
-    rule = _RULE_OF_SIZE.format(name, wanted)
-    with tf.control_dependencies([tf.debugging.assert_less_equal(wanted, padded, rule)]):
-        fits = tf.cast(padded - wanted + 1, tf.float32)
+    padded = images.checked(padded, wanted <= padded, _RULE_OF_SIZE.format(name, wanted))
+    fits = tf.cast(padded - wanted + 1, tf.float32)
     start = tf.cast(tf.floor(draws * fits), tf.int32) - padding
     return start[:, tf.newaxis] + tf.range(wanted)
 
@@ -196,9 +192,7 @@ def _reflected(places: Any, size: Any, padding: int) -> Any:
     """Reflects places outside of an image at its edge, without repeating the edge."""
     if isinstance(size, int) and padding >= size:
         raise ValueError(f"padding must be less than the {size} pixels of an image, got {padding}")
-    rule = _RULE_OF_PADDING.format(padding)
-    with tf.control_dependencies([tf.debugging.assert_less(padding, size, rule)]):
-        places = tf.abs(places)
+    places = tf.abs(images.checked(places, padding < size, _RULE_OF_PADDING.format(padding)))
     return tf.where(places < size, places, 2 * (size - 1) - places)
 
 
