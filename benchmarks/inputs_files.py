@@ -62,7 +62,7 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
         reference=PLAIN,
         start=functools.partial(_small_images, settings),
         goals=(
-            Goal(PER_CPU, OURS, PLAIN, 1 / 2.5),
+            Goal(PER_CPU, OURS, PLAIN, 1 / 1.2),
             Goal(PER_CPU, BLOCKS, PLAIN, 1 / 1.3),
             Goal(RATE, OURS, SLIM, 2),
         ),

@@ -41,7 +41,7 @@ class ClassifierOptions(Options):
     )
     num_preprocessing_threads: int | None = option(
         None,
-        "calls of the preprocessing at a time; default: tuned while it runs",
+        "calls of the preprocessing at a time; default: as tf.data decides",
         minimum=1,
         topic="inputs",
     )

@@ -37,7 +37,7 @@ class Batching:
       seed: first half of each image's seed, for training.
       num_readers: number of parallel reads; None lets `tf.data` tune it.
       num_preprocessing_threads: number of images, or batches of a batched family, preprocessed in
-        parallel; None lets `tf.data` tune it.
+        parallel; None lets `tf.data` decide.
       include_index: whether batches have "index", the numbers of their examples.
       in_windows: whether numbers come in windows of several steps, whose neighbours are to be read
         together.

@@ -70,8 +70,8 @@ def eval_batches(
       batch_size: examples per batch; the last batch may have fewer.
       image_size: side of the images, or (height, width); by default the dataset's.
       num_readers: number of parallel reads; by default `tf.data` tunes it.
-      num_preprocessing_threads: number of parallel calls of the preprocessing; by default `tf.data`
-        tunes it.
+      num_preprocessing_threads: number of parallel calls of the preprocessing; by default as
+        `tf.data` decides.
       include_index: adds "index", int64 [n], the numbers of the examples.
       preprocessing_options: keyword arguments for the family.
       name: the name scope.

@@ -186,8 +186,8 @@ def train_batches(
         the final image by as much; see docs/inputs.md.
       num_readers: number of parallel reads; by default the number of cores, or more for files on
         other machines.
-      num_preprocessing_threads: number of parallel calls of the preprocessing; by default `tf.data`
-        tunes it.
+      num_preprocessing_threads: number of parallel calls of the preprocessing; by default as
+        `tf.data` decides.
       clone_devices: one device per clone; batches are prefetched to GPUs.
       inputs_device: device of the pipeline; by default that of the caller.
       variables_device: device, or device function, of the variable that counts steps, which
