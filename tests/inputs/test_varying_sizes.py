@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from model_deploy import inputs
 from model_deploy.inputs.order import randomness
-from model_deploy.inputs.reading import chunks
 from tests.inputs import files, sessions
 
 pytestmark = pytest.mark.one_mode
@@ -176,20 +175,3 @@ def test_families_reject(options, message):
     """Settings of a family that would have no effect are refused."""
     with pytest.raises(ValueError, match=message):
         inputs.Preprocessing("mine", len, len, **options)
-
-
-@pytest.mark.parametrize(
-    ("example_bytes", "batch_size", "readers", "size"),
-    [
-        (602_112, 32, 2, 32),  # photographs: a batch
-        (602_112, 32, 27, 32),  # 520,224,768 bytes
-        (602_112, 32, 28, 6),  # a batch each would be 539,492,352 bytes
-        (602_112, 128, 2, 6),
-        (12_288, 128, 2, 64),
-        (12_288, 20, 2, 20),
-        (2**31, 4, 2, 1),
-    ],
-)
-def test_chunks(example_bytes, batch_size, readers, size):
-    """A chunk is a batch if there are 64 examples and 512 MiB in all readers' at most."""
-    assert chunks.chunk_size(example_bytes, batch_size, readers) == size

@@ -135,9 +135,12 @@ def records_in_graph(tables: Sequence[Any], indices: Any, most: int, at_once: in
 
 
 def _firsts(datasets: Sequence[Any]) -> Any:
-    """Returns the first elements, strings [], as a `tf.data.Dataset` of one, string [n]."""
-    stack = tf.autograph.experimental.do_not_convert(lambda *elements: tf.stack(elements))
-    return tf.data.Dataset.zip(*datasets).take(1).map(stack)
+    """Returns the first elements, strings [], as a `tf.data.Dataset` of one, string [n].
+
+    To fill a batch of two, TensorFlow asks for more, and so closes the files before it goes on.
+    """
+    join = tf.autograph.experimental.do_not_convert(lambda *elements: tf.concat(elements, axis=0))
+    return tf.data.Dataset.zip(*datasets).take(1).batch(2).map(join)
 
 
 def _in_turn(datasets: Sequence[Any]) -> Any:
