@@ -49,7 +49,8 @@ def test_records_at_once(largest, chunk, readers, limit, *, at_once, monkeypatch
     """A reader opens the records of a chunk together, but 1 MiB at most, and not many files."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
     sizes = np.array([16, largest, 20])
-    assert chunks.records_at_once(sizes, chunk, readers) == at_once
+    assert chunks.records_at_once(sizes, chunk, readers, is_local=True) == at_once
+    assert chunks.records_at_once(sizes, chunk, readers, is_local=False) == 1
 
 
 def _indexed(paths):

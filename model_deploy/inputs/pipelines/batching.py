@@ -171,16 +171,20 @@ class Batching:
             return by_python(numbers, None).map(prepare_one)
 
         readers, size = self._chunks_of(source)
-        of_records = isinstance(source, records.RecordFiles)
+        of_records: dict[str, Any] = {}
+        if isinstance(source, records.RecordFiles):
+            at_once = chunks.records_at_once(
+                self.tables[-1], size, readers, is_local=source.is_local
+            )
+            of_records = {"record_tables": tables, "at_once": at_once}
         reading_chunks = chunks.Chunks(
             self._plain(read),
             read_again,
             size,
             readers,
-            record_tables=tables if of_records else None,
-            at_once=chunks.records_at_once(self.tables[-1], size, readers) if of_records else 1,
             in_windows=self.reads_windows,
             autograph=self._is_of_user,
+            **of_records,
         )
 
         def batches(numbers: Any) -> Any:

@@ -190,7 +190,9 @@ class RecordBatching:
             size,
             readers,
             record_tables=tables,
-            at_once=chunks.records_at_once(self.tables[-1], size, readers),
+            at_once=chunks.records_at_once(
+                self.tables[-1], size, readers, is_local=self.dataset.records.is_local
+            ),
             in_windows=self.in_windows,
             autograph=True,
         )

@@ -75,17 +75,21 @@ def _with_threads(examples: Any, readers: int) -> Any:
     return examples.with_options(options)
 
 
-def records_at_once(sizes: np.ndarray, chunk: int, readers: int) -> int:
+def records_at_once(sizes: np.ndarray, chunk: int, readers: int, *, is_local: bool) -> int:
     """Returns how many records a reader may have open: at most 1 MiB, and few files.
 
     All readers of a pipeline open at most a sixteenth of the files that the process may.  That is
-    often 1,024, of which pipelines for 8 GPUs leave half.
+    often 1,024, of which pipelines for 8 GPUs leave half.  Of files on other machines it is one
+    record: the last chunk of an evaluation reads a record again where it has fewer.
 
     Args:
       sizes: bytes of each record, int64 [n], n at least 1.
       chunk: number of examples in a chunk.
       readers: number of chunks that are read in parallel.
+      is_local: whether the files are on this machine.
     """
+    if not is_local:
+        return 1
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     limits = [chunk, _MAX_BYTES_AT_ONCE // int(sizes.max())]
     limits += [] if files == resource.RLIM_INFINITY else [files // 16 // readers]
