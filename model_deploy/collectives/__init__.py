@@ -1,7 +1,7 @@
 """Exchange between the clones of all replicas: collective ops, packs, sums of gradients."""
 
 from model_deploy.collectives import packing
-from model_deploy.collectives.exchange import LEFT_LANES, Left, exchange_gradients
+from model_deploy.collectives.exchange import Left, exchange_gradients
 from model_deploy.collectives.in_process import InProcess, collectives_in_process
 from model_deploy.collectives.low_rank import LowRankSums, numbers_sent, sizes_of
 from model_deploy.collectives.members import add_missing_members
@@ -19,7 +19,6 @@ from model_deploy.collectives.rows import fill_up, gather_rows, without_filling
 __all__ = [
     "FEW_MEMBERS_MOST_BYTES",
     "LEAST_BYTES",
-    "LEFT_LANES",
     "MOST_BYTES",
     "Collectives",
     "InProcess",

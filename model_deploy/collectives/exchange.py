@@ -12,9 +12,6 @@ from model_deploy.collectives.ops import Collectives, PerClone
 from model_deploy.collectives.rows import gather_rows
 from model_deploy.gradients import GradientAndVariable
 
-# How many packs of a rest are under way at a time: the first layers are to have theirs early, and
-# of more packs that share a link all would arrive late.
-LEFT_LANES = 2
 # The `(gradient, variable)` pairs of one variable, one per clone.
 Column = Sequence[GradientAndVariable]
 

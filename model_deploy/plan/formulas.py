@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Collection
 
 from model_deploy.checks import check_at_least, check_choice, check_whole
-from model_deploy.collectives import LEFT_LANES, left_packs, packs_of
+from model_deploy.collectives import left_packs, packs_of
 
 WAYS = ("all_reduce", "rotated", "synchronous", "asynchronous")
 # Those of a ring of all workers, if they have no parameter servers.
@@ -169,7 +169,7 @@ def rotated(workers: int, load: Load, link: Link) -> Step:
     """Estimates a step by a ring of all workers, of which a third is left to the next one.
 
     As `all_reduce`, but of the packs those of `left_packs` come beside the next forward pass, from
-    the first layer to the last, two at a time; a layer waits for its own.  So a step begins with
+    the first layer to the last, one at a time; a layer waits for its own.  So a step begins with
     what the one before has left.
     """
     if workers == 1:
@@ -178,7 +178,7 @@ def rotated(workers: int, load: Load, link: Link) -> Step:
     left = left_packs([sum(load.layer_bytes[i] for i in pack) for pack in ring.packs])
     sent, now, arrived = 0.0, 0.0, {}
     for k in reversed(left):
-        sent += max(ring.secs[k], ring.messages / LEFT_LANES)
+        sent += max(ring.secs[k], ring.messages)
         arrived.update(dict.fromkeys(ring.packs[k], sent))
     for layer in range(len(load.layer_bytes)):
         now = max(now, arrived.get(layer, 0.0)) + ring.layer_secs * FORWARD_SHARE

@@ -23,7 +23,6 @@ from model_deploy.all_reduce import (
 )
 from model_deploy.clone_gradients import compute_clone_gradients
 from model_deploy.collectives import (
-    LEFT_LANES,
     Collectives,
     Left,
     add_missing_members,
@@ -131,7 +130,8 @@ class AllReduce(Way):
         if not self.config.rotate_steps:
             return None
         training.check_rotation()
-        return Left(collectives_of(self.config, "left", lanes=LEFT_LANES))
+        # One at a time: of packs that share a link all arrive late, also that of the first layer.
+        return Left(collectives_of(self.config, "left", lanes=1))
 
     def _gradients(self, training: Training) -> list[list[GradientAndVariable]]:
         """Returns for each clone the gradients of its own losses at its own copies."""
