@@ -17,7 +17,7 @@ _ROUND_SECS, _ROUND_STEPS = 3.0, 3
 LAYERS = 20
 # Of the machine on which the kept figures were measured: seconds for which a core has to do with
 # each byte of a worker's variables in a step, beside the wire, and the cores that all share.
-_HANDLING, _CORES = 1e-9, 2
+_HANDLING, _CORES = 0.4e-9, 2
 
 
 @dataclasses.dataclass(frozen=True)
