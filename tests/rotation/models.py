@@ -6,7 +6,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy import slim
 from tests.goldens import Golden, LogicalDevices
 
-LAYERS, EXAMPLES = 3, 8
+# Between replicas four packs of so many layers are left, two of them of a whole layer.
+LAYERS, EXAMPLES = 5, 8
 
 
 def _waves(shape, dtype=tf.float32, partition_info=None):
