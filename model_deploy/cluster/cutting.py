@@ -14,6 +14,8 @@ _DESCRIPTORS = "/dev/fd"
 _MAPPED = "::ffff:"  # an IPv4 address as one of IPv6
 # A step counts as lost after so many times the longest one, of so many.
 _TIMES, _STEPS = 20.0, 10
+# One of the first steps, which prepare the graph, after so many seconds.
+_FIRST_SECS = 1800.0
 
 
 class LostSteps:
@@ -22,7 +24,7 @@ class LostSteps:
     Args:
       tasks: the tasks that steps depend on; without any no step can be lost.
       after: seconds after which a step counts as lost, if it takes 20 times as long as the longest
-        of ten or more before it, too.
+        of ten or more before it, too.  One of the first ten has half an hour, or these if more.
       report: called with each line to print.
       is_sure: asked before a step is ended, which goes on while this returns False.
     """
@@ -60,7 +62,8 @@ class LostSteps:
           now: the time by the same clock; all tasks can be reached.
         """
         secs = now - began
-        if self._made < _STEPS or not self.counts_as_lost(secs, self._after):
+        least = self._after if self._made >= _STEPS else max(self._after, _FIRST_SECS)
+        if not self.counts_as_lost(secs, least):
             return
         if self._cut == began or not self._is_sure():
             return

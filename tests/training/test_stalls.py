@@ -14,7 +14,7 @@ import types
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import Cluster, Task
+from model_deploy.cluster import Cluster, LostSteps, Task
 from model_deploy.cluster.cutting import cut_connections
 from model_deploy.launch import ReservedPorts
 from model_deploy.training.replicas import stalls
@@ -266,6 +266,32 @@ def test_a_step_that_is_lost_ends_with_its_connection():
         "TensorFlow may have lost it",
         line,
     )
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize(
+    ("made", "longest", "after", "lost_at"),
+    [
+        (10, 1.0, 60.0, 60.0),
+        (10, 4.0, 60.0, 80.0),
+        (9, 1.0, 60.0, 1800.0),
+        (0, 0.0, 60.0, 1800.0),
+        (0, 0.0, 3600.0, 3600.0),
+        (9, 100.0, 60.0, 2000.0),
+    ],
+)
+def test_when_a_step_counts_as_lost(made, longest, after, lost_at):
+    """After 20 times the longest of ten; one of the first ten has half an hour at least."""
+    lines = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        task = Task("ps", 0, f"127.0.0.1:{server.getsockname()[1]}")
+        lost = LostSteps([task], after, lines.append)
+        for _ in range(made):
+            lost.note(longest)
+        lost.end(5.0, 5.0 + lost_at - 1)
+        assert not lines
+        lost.end(5.0, 5.0 + lost_at)
+    assert [line.partition(",")[0] for line in lines] == [f"no step for {lost_at:.0f} s"]
 
 
 def test_connections_to_others_are_not_cut():
