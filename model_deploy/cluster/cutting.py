@@ -24,7 +24,8 @@ class LostSteps:
     Args:
       tasks: the tasks that steps depend on; without any no step can be lost.
       after: seconds after which a step counts as lost, if it takes 20 times as long as the longest
-        of ten or more before it, too.  One of the first ten has half an hour, or these if more.
+        of ten or more before it, too, without the first.  One of the first ten has half an hour,
+        or these seconds if they are more.
       report: called with each line to print.
       is_sure: asked before a step is ended, which goes on while this returns False.
     """
@@ -43,7 +44,9 @@ class LostSteps:
 
     def note(self, secs: float) -> None:
         """Is told how many seconds a step took."""
-        self._made, self._longest = self._made + 1, max(self._longest, secs)
+        # The first one prepares the graph and waits for others; it counts until there is a second.
+        self._longest = secs if self._made == 1 else max(self._longest, secs)
+        self._made += 1
 
     def counts_as_lost(self, secs: float, least: float) -> bool:
         """Whether a step has taken `least` seconds, and 20 times as long as the longest before it.

@@ -270,24 +270,26 @@ def test_a_step_that_is_lost_ends_with_its_connection():
 
 @pytest.mark.one_mode
 @pytest.mark.parametrize(
-    ("made", "longest", "after", "lost_at"),
+    ("steps", "after", "lost_at"),
     [
-        (10, 1.0, 60.0, 60.0),
-        (10, 4.0, 60.0, 80.0),
-        (9, 1.0, 60.0, 1800.0),
-        (0, 0.0, 60.0, 1800.0),
-        (0, 0.0, 3600.0, 3600.0),
-        (9, 100.0, 60.0, 2000.0),
+        ([1.0] * 10, 60.0, 60.0),
+        ([1.0] * 9 + [4.0], 60.0, 80.0),
+        ([50.0] + [1.0] * 9, 60.0, 60.0),
+        ([1.0] * 9, 60.0, 1800.0),
+        ([], 60.0, 1800.0),
+        ([], 3600.0, 3600.0),
+        ([100.0], 60.0, 2000.0),
+        ([1.0] * 8 + [100.0], 60.0, 2000.0),
     ],
 )
-def test_when_a_step_counts_as_lost(made, longest, after, lost_at):
-    """After 20 times the longest of ten; one of the first ten has half an hour at least."""
+def test_when_a_step_counts_as_lost(steps, after, lost_at):
+    """After 20 times the longest of ten, but the first; one of these has half an hour at least."""
     lines = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         task = Task("ps", 0, f"127.0.0.1:{server.getsockname()[1]}")
         lost = LostSteps([task], after, lines.append)
-        for _ in range(made):
-            lost.note(longest)
+        for secs in steps:
+            lost.note(secs)
         lost.end(5.0, 5.0 + lost_at - 1)
         assert not lines
         lost.end(5.0, 5.0 + lost_at)
