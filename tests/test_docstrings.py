@@ -103,7 +103,7 @@ WITHOUT_TENSORS = _table(
     commands: NOT_SAVED OPTIONS_FILE Options REFUSED aligned line_of make_folder named_as option
         parse_json parse_options read_checked read_options replaced_file run_command saved_options
         shortened
-        tell without_tensorflow_notices write_checked write_options
+        tell without_font_notices without_tensorflow_notices write_checked write_options
     copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
     estimator: NotDeployableError load

@@ -12,7 +12,7 @@ from model_deploy.commands.command_line import (
     write_options,
 )
 from model_deploy.commands.naming import line_of, make_folder, named_as
-from model_deploy.commands.notices import tell, without_tensorflow_notices
+from model_deploy.commands.notices import tell, without_font_notices, without_tensorflow_notices
 from model_deploy.commands.options import Options, option
 from model_deploy.commands.plain_values import parse_json, shortened
 from model_deploy.commands.replacing import replaced_file
@@ -37,6 +37,7 @@ __all__ = [
     "saved_options",
     "shortened",
     "tell",
+    "without_font_notices",
     "without_tensorflow_notices",
     "write_checked",
     "write_options",

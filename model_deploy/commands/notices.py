@@ -1,6 +1,7 @@
-"""Hides the notices that TensorFlow's libraries print when they load."""
+"""Hides notices of libraries that say nothing to a user: TensorFlow's, and those about fonts."""
 
 import contextlib
+import logging
 import os
 import sys
 import tempfile
@@ -26,6 +27,25 @@ def without_tensorflow_notices() -> Iterator[None]:
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
+
+
+@contextlib.contextmanager
+def without_font_notices() -> Iterator[None]:
+    """Hides what matplotlib logs about fonts in a `with` block, or a function, that draws.
+
+    Where its list of fonts is not there it says that it makes one; where the list is broken it
+    says, for each font of formulas, that it takes another one.
+    """
+
+    def hide(record: logging.LogRecord) -> bool:
+        return record.levelno > logging.WARNING
+
+    fonts = logging.getLogger("matplotlib.font_manager")
+    fonts.addFilter(hide)
+    try:
+        yield
+    finally:
+        fonts.removeFilter(hide)
 
 
 def tell(text: str, stream: TextIO | None = None) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from model_deploy.commands import without_font_notices
+
 # With more classes the picture has no names at the axes, and no numbers in the cells.
 _MOST_NAMES = 40
 _MOST_NUMBERS = 20
@@ -35,6 +37,7 @@ def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, num_classes: int
     return cells.reshape(num_classes, num_classes)
 
 
+@without_font_notices()
 def confusion_figure(confusion: np.ndarray, class_names: Sequence[str], title: str) -> Any:
     """Draws a confusion matrix; the color is the fraction of a label's examples.
 
@@ -67,6 +70,7 @@ def confusion_figure(confusion: np.ndarray, class_names: Sequence[str], title: s
     return figure
 
 
+@without_font_notices()
 def confusion_png(confusion: np.ndarray, class_names: Sequence[str], title: str) -> bytes:
     """Draws a confusion matrix as PNG, see `confusion_figure`."""
     content = io.BytesIO()

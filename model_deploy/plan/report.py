@@ -2,7 +2,7 @@
 
 import os
 
-from model_deploy.commands import aligned, replaced_file
+from model_deploy.commands import aligned, replaced_file, without_font_notices
 from model_deploy.plan.planning import Plan, Row
 
 _HEADER = (
@@ -50,6 +50,7 @@ def _cells(row: Row, *, is_chosen: bool) -> tuple[str, ...]:
     )
 
 
+@without_font_notices()
 def draw(plan: Plan, path: str | os.PathLike[str]) -> None:
     """Draws images/s over the number of workers, one line per way, as PNG or SVG by the file name.
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from model_deploy.commands import replaced_file
+from model_deploy.commands import replaced_file, without_font_notices
 from model_deploy.profile.kinds import KINDS
 from model_deploy.profile.summary import step_spans
 from model_deploy.profile.traces import OpTime, in_lanes
@@ -12,6 +12,7 @@ _COLORS = dict(zip(KINDS, ("tab:blue", "tab:green", "tab:orange", "tab:red"), st
 _LANE = 0.18  # inches
 
 
+@without_font_notices()
 def plot_step(ops: Sequence[OpTime], path: str | os.PathLike[str]) -> int:
     """Draws the step of median length as a PNG; returns its number.
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from model_deploy.commands import replaced_file
+from model_deploy.commands import replaced_file, without_font_notices
 from model_deploy.runs.reading import Run
 
 # (key in metrics.jsonl, label of the axis)
@@ -17,6 +17,7 @@ _MOST_COLORS = 10  # colors of matplotlib's cycle; further runs get other dashes
 _DASHES = ("-", "--", ":", "-.")
 
 
+@without_font_notices()
 def draw_runs(runs: Sequence[Run], path: str | os.PathLike[str]) -> str:
     """Draws loss, accuracy and rate of all runs over steps; replaces the file as a whole.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from model_deploy.checkpoints import OneAtATime, Storage
-from model_deploy.commands import replaced_file
+from model_deploy.commands import replaced_file, without_font_notices
 from model_deploy.runs import Run, read_metrics, read_run
 
 PLOT_FILE = "training.png"
@@ -68,6 +68,7 @@ def _collecting() -> Iterator[None]:
             gc.collect(generation)
 
 
+@without_font_notices()
 def _draw(train_dir: str, unit: str) -> str | None:
     """Draws the picture, see `plot_training`."""
     try:
