@@ -3,7 +3,8 @@
 import functools
 import importlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import tensorflow as tf
@@ -65,6 +66,7 @@ def serve_worker(
     network: str,
     steps: int,
     train_dir: str,
+    ps_strategy: str = "round_robin",
 ) -> None:
     """An asynchronous worker; trains `steps` steps per request, answers "seconds"."""
     cluster, server, session_config = start_task(worker_hosts, ps_hosts, "worker", task_id)
@@ -73,7 +75,56 @@ def serve_worker(
         replica_id=task_id,
         num_replicas=len(worker_hosts),
         num_ps_tasks=len(ps_hosts),
+        ps_strategy=ps_strategy,
     )
+    model_deploy.train(
+        _deploy(deployment, network),
+        train_dir,
+        master=server.target,
+        is_chief=cluster.is_chief,
+        session_config=session_config,
+        hooks=[Rounds(requests, steps)],
+    )
+
+
+def serve_clones(
+    requests: Requests,
+    *,
+    worker_hosts: Sequence[str],
+    ps_hosts: Sequence[str],
+    network: str,
+    clones: int,
+    steps: int,
+) -> None:
+    """A worker of asynchronous clones, each of which makes `steps` steps per request."""
+    _, server, session_config = start_task(worker_hosts, ps_hosts, "worker", 0)
+    deployment = model_deploy.DeploymentConfig(
+        num_clones=clones, clone_on_cpu=True, num_ps_tasks=len(ps_hosts)
+    )
+    model = _deploy(deployment, network, asynchronous=True)
+    session = tf1.Session(server.target, config=session_config)
+    session.run(tf1.global_variables_initializer())
+    session.run(tf1.tables_initializer())
+    runs = [session.make_callable(each.train_op) for each in model.clone_updates]
+
+    def make_steps(run: Callable[[], Any], number: int) -> None:
+        for _ in range(number):
+            cluster_lib.run_unless_refused(run)
+
+    def measure() -> dict[str, float]:
+        began = time.perf_counter()
+        with ThreadPoolExecutor(clones) as threads:
+            list(threads.map(make_steps, runs, [steps] * clones))
+        return {"seconds": time.perf_counter() - began}
+
+    for run in runs:  # the first steps are slower and not timed
+        make_steps(run, 1)
+    requests.serve(measure)
+
+
+def _deploy(
+    deployment: model_deploy.DeploymentConfig, network: str, *, asynchronous: bool = False
+) -> model_deploy.DeployedModel:
     with tf1.device(deployment.variables_device()):
         step = tf1.train.get_or_create_global_step()
     with tf1.device(step.device):
@@ -84,18 +135,11 @@ def serve_worker(
             ps_network.DECAY,
             staircase=True,
         )
-    model = model_deploy.deploy(
+    return model_deploy.deploy(
         deployment,
         _model_fn(network),
         optimizer=tf1.train.GradientDescentOptimizer(rate),
-    )
-    model_deploy.train(
-        model,
-        train_dir,
-        master=server.target,
-        is_chief=cluster.is_chief,
-        session_config=session_config,
-        hooks=[Rounds(requests, steps)],
+        asynchronous=asynchronous,
     )
 
 

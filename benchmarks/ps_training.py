@@ -31,6 +31,11 @@ CLUSTERS = {
     f"{num_workers} worker{'s' * (num_workers > 1)}, {num_ps} ps": (num_workers, num_ps)
     for num_workers, num_ps in ((1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2), (8, 4))
 }
+# One worker of asynchronous clones, by number of clones and of parameter servers.
+CLONES = {
+    f"1 worker of {clones} clones, {ps} ps": (clones, ps) for clones, ps in ((2, 1), (4, 1), (4, 2))
+}
+BALANCED = {f"{name}, balanced": tasks for name, tasks in CLUSTERS.items() if tasks[1] > 1}
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
@@ -74,6 +79,12 @@ def _against_limit(settings: Settings) -> Benchmark:
         contenders[ALONE] = start_cluster(stack, 1, 0, network="mlp", steps=steps)
         for name, tasks in CLUSTERS.items():
             contenders[name] = start_cluster(stack, *tasks, network="mlp", steps=steps)
+        for name, (clones, num_ps) in CLONES.items():
+            contenders[name] = _start_clones(stack, clones, num_ps, steps)
+        for name, tasks in BALANCED.items():
+            contenders[name] = start_cluster(
+                stack, *tasks, network="mlp", steps=steps, ps_strategy="balanced"
+            )
         return contenders
 
     return Benchmark(
@@ -82,14 +93,17 @@ def _against_limit(settings: Settings) -> Benchmark:
             "The same with 1, 2 and 4 workers and 1 and 2 parameter servers, and 8 and 4. The "
             "limit is one process that copies the bytes of a step from a parameter server and back "
             "and computes nothing; a worker without a parameter server computes, and copies "
-            "nothing. Processor time is that of all processes."
+            "nothing. Processor time is that of all processes. Balanced, all variables are on one "
+            "parameter server, as 99% of the bytes are those of one variable. Clones are "
+            "asynchronous, so that one copies while another one computes."
         ),
         quantities=(UNIT, WORK, BYTES),
         reference=COPY,
         start=start,
         goals=(
-            *(Goal(UNIT, name, COPY, 0.7) for name in CLUSTERS),
+            *(Goal(UNIT, name, COPY, 0.7) for name in (*CLUSTERS, *CLONES, *BALANCED)),
             Goal(UNIT, "8 workers, 4 ps", "4 workers, 2 ps", 1),
+            Goal(UNIT, "8 workers, 4 ps, balanced", "4 workers, 2 ps, balanced", 1),
         ),
     )
 
@@ -124,7 +138,13 @@ def _sparse(settings: Settings) -> Benchmark:
 
 
 def start_cluster(
-    stack: contextlib.ExitStack, num_workers: int, num_ps: int, network: str, steps: int
+    stack: contextlib.ExitStack,
+    num_workers: int,
+    num_ps: int,
+    network: str,
+    steps: int,
+    *,
+    ps_strategy: str = "round_robin",
 ) -> Measure:
     """This project's cluster: the measure of a round of `steps` steps per worker."""
     hosts = _hosts(stack, num_workers, num_ps)
@@ -141,12 +161,22 @@ def start_cluster(
             network=network,
             steps=steps,
             train_dir=folder,
+            ps_strategy=ps_strategy,
         )
         for task in range(num_workers)
     ]
     for worker in workers:
         worker.wait_until_ready()
     return functools.partial(_measure, workers, num_workers * steps)
+
+
+def _start_clones(stack: contextlib.ExitStack, clones: int, num_ps: int, steps: int) -> Measure:
+    hosts = _hosts(stack, 1, num_ps)
+    _start_ps(stack, hosts)
+    amount = {"clones": clones, "steps": steps}
+    child = _start(stack, "ps_task", "serve_clones", **hosts, network="mlp", **amount)
+    child.wait_until_ready()
+    return functools.partial(_measure, [child], clones * steps)
 
 
 def _start_copy(stack: contextlib.ExitStack, steps: int) -> Measure:

@@ -7,6 +7,9 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+# A separate message costs more than so many bytes.
+SMALL_BYTES = 1 << 16
+
 
 def is_variable_op(op: Any) -> bool:
     """Whether an op (or a `NodeDef`) holds a reference or resource variable.
@@ -55,18 +58,30 @@ class LeastBytes:
     >>> [least.choose(size) for size in (12, 8, 4, 4)]
     ['/device:GPU:0', '/device:GPU:1', '/device:GPU:1', '/device:GPU:0']
 
+    >>> least = LeastBytes(["/job:ps/task:0", "/job:ps/task:1"], beside=5)
+    >>> [least.choose(size) for size in (12, 4, 8, 4, 4)]
+    ['/job:ps/task:0', '/job:ps/task:0', '/job:ps/task:1', '/job:ps/task:1', '/job:ps/task:1']
+
     Args:
       places: names of the places; of several with the fewest bytes the first is chosen.
+      beside: so many bytes of variables follow a variable to its place, whatever that holds;
+        places that differ by less count as even.
     """
 
-    def __init__(self, places: Sequence[str]) -> None:
+    def __init__(self, places: Sequence[str], beside: int = 0) -> None:
         self._bytes = dict.fromkeys(places, 0)
+        self._beside, self._left = beside, -1
+        self._place = ""
 
     def choose(self, size: int) -> str:
         """Returns the place for a variable of `size` bytes."""
-        place = min(self._bytes, key=self._bytes.__getitem__)
-        self._bytes[place] += size
-        return place
+        self._left -= size
+        if self._left < 0:
+            unit = max(1, self._beside)
+            self._place = min(self._bytes, key=lambda place: self._bytes[place] // unit)
+            self._left = self._beside
+        self._bytes[self._place] += size
+        return self._place
 
     def __call__(self, variable: Any) -> str:
         """Returns the place for a tensor with the variable's shape and dtype."""
@@ -83,12 +98,14 @@ class PsDeviceChooser:
       ps_device: device of the ps job, such as `/job:ps`.
       num_tasks: number of tasks of the ps job.
       strategy: `round_robin` takes the tasks in turn; `balanced` takes the task that holds the
-        fewest bytes so far, the lowest task of several.
+        fewest bytes so far, the lowest task of several, and places up to `SMALL_BYTES` of small
+        variables beside the one before them: a bias with its weights, so that a task whose bytes
+        are not worth a message takes no part in a step.
     """
 
     def __init__(self, ps_device: str, num_tasks: int, strategy: str) -> None:
         tasks = [f"{ps_device}/task:{task}/device:CPU:0" for task in range(num_tasks)]
-        self._least = LeastBytes(tasks) if strategy == "balanced" else None
+        self._least = LeastBytes(tasks, SMALL_BYTES) if strategy == "balanced" else None
         self._in_turn = itertools.cycle(tasks)
 
     def __call__(self, op: Any) -> str:

@@ -9,19 +9,30 @@ from model_deploy import DeploymentConfig, placement, slim
 
 
 @pytest.mark.parametrize(
-    ("strategy", "tasks"), [("round_robin", [0, 1, 2, 0, 1]), ("balanced", [0, 1, 2, 1, 1])]
+    ("strategy", "tasks"),
+    [("round_robin", [0, 1, 2, 0, 1, 2, 0]), ("balanced", [0, 0, 0, 1, 2, 1, 1])],
 )
 def test_strategies(strategy, tasks, variable_kind):
-    """Round robin takes turns; balanced takes the task with the fewest bytes.
+    """Round robin takes turns; balanced takes the task with the fewest bytes, or, for less than
+    64 KiB, that of the variable before.
 
-    Of 100, 10, 60, 20, 20 floats the balanced tasks hold 100, 10 + 20 + 20, 60.
+    Of 1, 100, 3, 20, 60, 20, 4 thousand floats the balanced tasks have 1 + 100 + 3, 20 + 20 + 4,
+    and 60.
     """
+    sizes = [1_000, 100_000, 3_000, 20_000, 60_000, 20_000, 4_000]
     choose = placement.PsDeviceChooser("/job:ps", 3, strategy)
     with tf.device(choose):
-        variables = [
-            tf.get_variable(f"v{i}", [size]) for i, size in enumerate([100, 10, 60, 20, 20])
-        ]
+        variables = [tf.get_variable(f"v{i}", [size]) for i, size in enumerate(sizes)]
     assert [v.device for v in variables] == [f"/job:ps/task:{t}/device:CPU:0" for t in tasks]
+
+
+def test_many_small_variables_are_balanced():
+    """Of 100 variables of 30,000 bytes each task holds half: two of them are worth a message."""
+    choose = placement.PsDeviceChooser("/job:ps", 2, "balanced")
+    with tf.device(choose):
+        variables = [tf.get_variable(f"v{i}", [7_500]) for i in range(100)]
+    tasks = [tf.DeviceSpec.from_string(variable.device).task for variable in variables]
+    assert abs(tasks.count(0) - 50) <= 3
 
 
 def test_chooser_keeps_what_is_named(variable_kind):

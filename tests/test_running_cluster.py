@@ -60,7 +60,8 @@ def test_everything_runs_where_it_should(workers, replica_id, strategy, variable
         ran = clusters.trace_placement(session, [model.train_op, read_all])
     variables = _variable_placement(graph, ran)
     assert set(variables) == {v.op.name for v in tf.global_variables()}
-    assert set(variables.values()) == set(PS)
+    # All are small: balanced ones are together.
+    assert set(variables.values()) == set(PS if strategy == "round_robin" else PS[:1])
     for slot in ("Adam", "Adam_1"):  # with the variable that they belong to
         assert variables[f"table/{slot}"] == variables["table"]
     kinds = ["table", "hidden/BatchNorm/moving_mean", "global_step", "beta1_power"]

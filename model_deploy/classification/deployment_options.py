@@ -38,7 +38,7 @@ class DeploymentOptions(Options):
     num_ps_tasks: int = option(0, "number of parameter servers", minimum=0, topic="cluster")
     ps_strategy: str = option(
         "round_robin",
-        "how variables are spread over parameter servers",
+        "how variables are spread over parameter servers: in turn, or by bytes",
         choices=PS_STRATEGIES,
     )
     copy_clones: bool = option(

@@ -7,9 +7,6 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import placement
 
-# Tensors up to this size are packed: a separate message costs more than copying in and out.
-SMALL_BYTES = 1 << 16
-
 
 def pack(tensors: Sequence[Any]) -> Any:
     """Concatenates the values of tensors of one dtype, of any shapes, into one vector."""
@@ -25,9 +22,12 @@ def unpack(vector: Any, shapes: Sequence[tf.TensorShape]) -> list[Any]:
 
 
 def is_small(tensor: Any) -> bool:
-    """Whether a tensor should be packed; False if its shape is unknown."""
+    """Whether a tensor should be packed, as its message costs more than to copy it in and out.
+
+    False if its shape is unknown.
+    """
     size = placement.tensor_bytes(tensor.shape, tensor.dtype)
-    return size is not None and size <= SMALL_BYTES
+    return size is not None and size <= placement.SMALL_BYTES
 
 
 def is_rounded(tensor: Any, wire_dtype: tf.DType) -> bool:

@@ -28,7 +28,8 @@ class WaySettings:
         each variable is updated when its own gradients are there, and its new value comes to the
         workers beside the rest of the backward pass.
       ps_strategy: how variables are spread over ps tasks: `round_robin` in the order of their
-        creation, or `balanced` by bytes (see also `DeploymentConfig.partitioner`).
+        creation, or `balanced` by bytes, small ones beside those before them (see also
+        `DeploymentConfig.partitioner`).
       local_steps: with `all_reduce`, steps that each replica makes by itself before the mean over
         replicas of what they have changed is applied; see docs/fewer_bytes.md.  None: each step is
         one of all replicas.
