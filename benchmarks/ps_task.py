@@ -99,7 +99,10 @@ def serve_clones(
     """A worker of asynchronous clones, each of which makes `steps` steps per request."""
     _, server, session_config = start_task(worker_hosts, ps_hosts, "worker", 0)
     deployment = model_deploy.DeploymentConfig(
-        num_clones=clones, clone_on_cpu=True, num_ps_tasks=len(ps_hosts)
+        num_clones=clones,
+        clone_on_cpu=True,
+        num_ps_tasks=len(ps_hosts),
+        ps_strategy="balanced",
     )
     model = _deploy(deployment, network, asynchronous=True)
     session = tf1.Session(server.target, config=session_config)

@@ -31,9 +31,11 @@ CLUSTERS = {
     f"{num_workers} worker{'s' * (num_workers > 1)}, {num_ps} ps": (num_workers, num_ps)
     for num_workers, num_ps in ((1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2), (8, 4))
 }
-# One worker of asynchronous clones, by number of clones and of parameter servers.
+# One worker of asynchronous clones: their number, and that of parameter servers.
 CLONES = {
-    f"1 worker of {clones} clones, {ps} ps": (clones, ps) for clones, ps in ((2, 1), (4, 1), (4, 2))
+    "1 worker of 2 clones, 1 ps": (2, 1),
+    "1 worker of 4 clones, 1 ps": (4, 1),
+    "1 worker of 4 clones, 2 ps, balanced": (4, 2),
 }
 BALANCED = {f"{name}, balanced": tasks for name, tasks in CLUSTERS.items() if tasks[1] > 1}
 
