@@ -31,19 +31,22 @@ CLUSTERS = {
     f"{num_workers} worker{'s' * (num_workers > 1)}, {num_ps} ps": (num_workers, num_ps)
     for num_workers, num_ps in ((1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2), (8, 4))
 }
+BALANCED = {
+    name: CLUSTERS[name] for name in ("2 workers, 2 ps", "4 workers, 2 ps", "8 workers, 4 ps")
+}
 # One worker of asynchronous clones: their number, and that of parameter servers.
 CLONES = {
     "1 worker of 2 clones, 1 ps": (2, 1),
     "1 worker of 4 clones, 1 ps": (4, 1),
-    "1 worker of 4 clones, 2 ps, balanced": (4, 2),
+    "1 worker of 4 clones, 2 ps": (4, 2),
 }
-BALANCED = {f"{name}, balanced": tasks for name, tasks in CLUSTERS.items() if tasks[1] > 1}
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
-    """Against the peer, against the limit, and sparse."""
+    """Against the peer, against the limit in two ways, and sparse."""
     yield _against_peer(settings)
     yield _against_limit(settings)
+    yield _balanced(settings)
     yield _sparse(settings)
 
 
@@ -81,12 +84,6 @@ def _against_limit(settings: Settings) -> Benchmark:
         contenders[ALONE] = start_cluster(stack, 1, 0, network="mlp", steps=steps)
         for name, tasks in CLUSTERS.items():
             contenders[name] = start_cluster(stack, *tasks, network="mlp", steps=steps)
-        for name, (clones, num_ps) in CLONES.items():
-            contenders[name] = _start_clones(stack, clones, num_ps, steps)
-        for name, tasks in BALANCED.items():
-            contenders[name] = start_cluster(
-                stack, *tasks, network="mlp", steps=steps, ps_strategy="balanced"
-            )
         return contenders
 
     return Benchmark(
@@ -95,17 +92,44 @@ def _against_limit(settings: Settings) -> Benchmark:
             "The same with 1, 2 and 4 workers and 1 and 2 parameter servers, and 8 and 4. The "
             "limit is one process that copies the bytes of a step from a parameter server and back "
             "and computes nothing; a worker without a parameter server computes, and copies "
-            "nothing. Processor time is that of all processes. Balanced, all variables are on one "
-            "parameter server, as 99% of the bytes are those of one variable. Clones are "
-            "asynchronous, so that one copies while another one computes."
+            "nothing. Processor time is that of all processes."
         ),
         quantities=(UNIT, WORK, BYTES),
         reference=COPY,
         start=start,
         goals=(
-            *(Goal(UNIT, name, COPY, 0.7) for name in (*CLUSTERS, *CLONES, *BALANCED)),
+            *(Goal(UNIT, name, COPY, 0.7) for name in CLUSTERS),
             Goal(UNIT, "8 workers, 4 ps", "4 workers, 2 ps", 1),
-            Goal(UNIT, "8 workers, 4 ps, balanced", "4 workers, 2 ps, balanced", 1),
+        ),
+    )
+
+
+def _balanced(settings: Settings) -> Benchmark:
+    steps = settings.amount(200, quick=20)
+
+    def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
+        contenders = {COPY: _start_copy(stack, steps)}
+        for name, tasks in BALANCED.items():
+            contenders[name] = start_cluster(
+                stack, *tasks, network="mlp", steps=steps, ps_strategy="balanced"
+            )
+        for name, (clones, num_ps) in CLONES.items():
+            contenders[name] = _start_clones(stack, clones, num_ps, steps)
+        return contenders
+
+    return Benchmark(
+        title="Balanced parameter servers, and a worker of asynchronous clones",
+        does=(
+            "The same with `ps_strategy='balanced'`: all variables are on one parameter server, as "
+            "99% of the bytes are those of one variable. Of a worker's asynchronous clones one "
+            "computes while another one copies."
+        ),
+        quantities=(UNIT, WORK),
+        reference=COPY,
+        start=start,
+        goals=(
+            *(Goal(UNIT, name, COPY, 0.7) for name in (*BALANCED, *CLONES)),
+            Goal(UNIT, "8 workers, 4 ps", "4 workers, 2 ps", 1),
         ),
     )
 
