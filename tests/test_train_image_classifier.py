@@ -511,6 +511,20 @@ def test_wire_precision(graph, capsys):
         assert ("bfloat16 between processes (wire_precision)\n" in out) == said
 
 
+@pytest.mark.parametrize(
+    ("strategy", "said"), [("round_robin", "ps 2 without"), ("balanced", "ps 1, 2 without")]
+)
+def test_banner_names_servers_without_variables(strategy, said, graph, capsys):
+    """Of three servers two get a weight and a bias in turn, balanced one both."""
+    options = parse(["train", "--num_ps_tasks=3", "--clone_on_cpu", f"--ps_strategy={strategy}"])
+    run = plan(options)
+    with tf.device(run.config.variables_device()):
+        for name in ("weight", "bias"):
+            tf.get_variable(name, [100])
+    print_banner(run)
+    assert f"{said} variables ({strategy})\n" in capsys.readouterr().out
+
+
 def test_wire_precision_needs_several_processes():
     """One process alone is told by the name of its flag that nothing crosses a border."""
     options = parse(["train", "--clone_on_cpu", "--wire_precision=bfloat16"])

@@ -26,7 +26,7 @@ def announce(run: PlannedRun, model: DeployedModel) -> None:
 def print_banner(run: PlannedRun) -> None:
     """Prints what is about to be trained, on which data and devices.
 
-    Reads the collection `TRAINABLE_VARIABLES`.
+    Reads the collections `TRAINABLE_VARIABLES` and `GLOBAL_VARIABLES`.
     """
     options = run.options
     if run.config.clone_on_cpu and not options.clone_on_cpu:
@@ -59,6 +59,9 @@ def print_banner(run: PlannedRun) -> None:
         print(
             f"batch norms over {run.config.batch_norm_clones} clones (sync_batch_norm)", flush=True
         )
+    used = {tf.DeviceSpec.from_string(each.device).task for each in tf.global_variables()}
+    if idle := [str(task) for task in range(run.config.num_ps_tasks) if task not in used]:
+        print(f"ps {', '.join(idle)} without variables ({run.config.ps_strategy})", flush=True)
     trained = training.variables_to_train(options.trainable_scopes)
     note = training.weight_decay_note(options, trained, options.weight_decay)
     if note is not None:
