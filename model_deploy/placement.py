@@ -119,8 +119,8 @@ class PsDeviceChooser:
 def even_partitioner(num_parts: int, min_bytes: int) -> Callable[..., list[int]]:
     """Returns a variable partitioner that cuts big variables into `num_parts` equal parts.
 
-    With `balanced` placement each part goes to a different task, so the fullest task exceeds the
-    mean by at most about one variable that was too small to cut.
+    With `balanced` placement each part of more than `SMALL_BYTES` goes to a different task, so the
+    fullest task exceeds the mean by at most about one variable that was too small to cut.
 
     Args:
       num_parts: into how many parts; fewer where the longest axis is shorter.
