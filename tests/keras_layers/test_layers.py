@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import DeploymentConfig, create_clones, current_clone, deploy, random_by_step
+from model_deploy import (
+    DeploymentConfig,
+    create_clones,
+    current_clone,
+    deploy,
+    placement,
+    random_by_step,
+)
 from tests import harness
 from tests.goldens import GOLDENS, NUM_CLASSES, LogicalDevices, cpu_config, feed_clones, formula
 from tests.keras_layers.models import KERASES, MODELS, averages_activity, mlp, subclassed
@@ -70,8 +77,9 @@ def test_another_model_in_a_later_clone_is_an_error(library):
 @BOTH
 @pytest.mark.parametrize("made", ["inside", "before", "before, without a device"])
 @pytest.mark.parametrize("strategy", ["round_robin", "balanced"])
-def test_variables_are_on_parameter_servers(library, made, strategy):
+def test_variables_are_on_parameter_servers(library, made, strategy, monkeypatch):
     """Variables go to the ps tasks in turn, or by bytes, those of a model made before as well."""
+    monkeypatch.setattr(placement, "SMALL_BYTES", 0)  # these are all small
     config = LogicalDevices(num_clones=2, num_ps_tasks=2, ps_strategy=strategy)
     model = None
     if made != "inside":
