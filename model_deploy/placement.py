@@ -64,19 +64,20 @@ class LeastBytes:
 
     Args:
       places: names of the places; of several with the fewest bytes the first is chosen.
-      beside: so many bytes of variables follow a variable to its place, whatever that holds;
-        places that differ by less count as even.
+      beside: variables of fewer bytes than these, in all, follow a variable to its place, whatever
+        that holds; places that differ by less count as even.
     """
 
     def __init__(self, places: Sequence[str], beside: int = 0) -> None:
         self._bytes = dict.fromkeys(places, 0)
-        self._beside, self._left = beside, -1
-        self._place = ""
+        self._beside = beside
+        self._left, self._place = 0, ""  # what may follow, and where to
 
     def choose(self, size: int) -> str:
         """Returns the place for a variable of `size` bytes."""
-        self._left -= size
-        if self._left < 0:
+        if size < self._left:
+            self._left -= size
+        else:
             unit = max(1, self._beside)
             self._place = min(self._bytes, key=lambda place: self._bytes[place] // unit)
             self._left = self._beside
@@ -98,7 +99,7 @@ class PsDeviceChooser:
       ps_device: device of the ps job, such as `/job:ps`.
       num_tasks: number of tasks of the ps job.
       strategy: `round_robin` takes the tasks in turn; `balanced` takes the task that holds the
-        fewest bytes so far, the lowest task of several, and places up to `SMALL_BYTES` of small
+        fewest bytes so far, the lowest task of several, and places less than `SMALL_BYTES` of
         variables beside the one before them: a bias with its weights, so that a task whose bytes
         are not worth a message takes no part in a step.
     """

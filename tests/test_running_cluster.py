@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import deploy, slim
+from model_deploy import deploy, placement, slim
 from tests import clusters
 from tests.goldens import LogicalDevices
 
@@ -49,10 +49,20 @@ def _variable_placement(graph, ran):
     return {op.name: ran[op.name] for op in graph.get_operations() if op.type in types}
 
 
-@pytest.mark.parametrize("strategy", ["round_robin", "balanced"])
+@pytest.mark.parametrize(
+    ("strategy", "small_bytes", "used"),
+    [
+        pytest.param("round_robin", placement.SMALL_BYTES, PS, id="round_robin"),
+        pytest.param("balanced", 0, PS, id="balanced"),
+        pytest.param("balanced", placement.SMALL_BYTES, PS[:1], id="balanced, small ones together"),
+    ],
+)
 @pytest.mark.parametrize("replica_id", [0, 1])
-def test_everything_runs_where_it_should(workers, replica_id, strategy, variable_kind, graph):
+def test_everything_runs_where_it_should(  # noqa: PLR0917 - fixtures
+    workers, replica_id, strategy, small_bytes, used, variable_kind, graph, monkeypatch
+):
     """Variables of every kind run on the ps tasks, clones on their own worker's devices."""
+    monkeypatch.setattr(placement, "SMALL_BYTES", small_bytes)
     model = _deploy(replica_id, strategy)
     with _session(workers[replica_id], replica_id) as session:
         session.run(tf.global_variables_initializer())
@@ -60,8 +70,7 @@ def test_everything_runs_where_it_should(workers, replica_id, strategy, variable
         ran = clusters.trace_placement(session, [model.train_op, read_all])
     variables = _variable_placement(graph, ran)
     assert set(variables) == {v.op.name for v in tf.global_variables()}
-    # All are small: balanced ones are together.
-    assert set(variables.values()) == set(PS if strategy == "round_robin" else PS[:1])
+    assert set(variables.values()) == set(used)
     for slot in ("Adam", "Adam_1"):  # with the variable that they belong to
         assert variables[f"table/{slot}"] == variables["table"]
     kinds = ["table", "hidden/BatchNorm/moving_mean", "global_step", "beta1_power"]

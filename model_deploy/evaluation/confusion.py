@@ -37,7 +37,6 @@ def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, num_classes: int
     return cells.reshape(num_classes, num_classes)
 
 
-@without_font_notices()
 def confusion_figure(confusion: np.ndarray, class_names: Sequence[str], title: str) -> Any:
     """Draws a confusion matrix; the color is the fraction of a label's examples.
 
@@ -71,8 +70,10 @@ def confusion_figure(confusion: np.ndarray, class_names: Sequence[str], title: s
 
 
 @without_font_notices()
-def confusion_png(confusion: np.ndarray, class_names: Sequence[str], title: str) -> bytes:
-    """Draws a confusion matrix as PNG, see `confusion_figure`."""
+def confusion_png(
+    confusion: np.ndarray, class_names: Sequence[str], title: str, dpi: int = 80
+) -> bytes:
+    """Draws a confusion matrix as PNG, with so many dots per inch, see `confusion_figure`."""
     content = io.BytesIO()
-    confusion_figure(confusion, class_names, title).savefig(content, format="png", dpi=80)
+    confusion_figure(confusion, class_names, title).savefig(content, format="png", dpi=dpi)
     return content.getvalue()

@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import file_systems
 from model_deploy.checkpoints import step_of
 from model_deploy.commands import make_folder, read_checked, replaced_file, write_checked
-from model_deploy.evaluation.confusion import confusion_figure
+from model_deploy.evaluation.confusion import confusion_png
 from model_deploy.evaluation.results import Evaluation
 
 _SUMMARY = "evaluation.json"
@@ -67,9 +67,9 @@ class EvaluationWriter:
         with replaced_file(self._path("predictions.csv")) as file:
             evaluation.predictions.write_csv(file)
         title = f"step {evaluation.global_step}, {evaluation.examples} examples"
-        figure = confusion_figure(evaluation.confusion, self._class_names, title)
+        picture = confusion_png(evaluation.confusion, self._class_names, title, dpi=100)
         with replaced_file(self._path("confusion_matrix.png"), "wb") as file:
-            figure.savefig(file, format="png", dpi=100)
+            file.write(picture)
         self._write_history(evaluation)
         self._write_events(evaluation)
         write_checked(self._path(_SUMMARY), self._summary(evaluation))

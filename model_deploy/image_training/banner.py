@@ -2,7 +2,7 @@
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import inputs, training
+from model_deploy import DeploymentConfig, inputs, training
 from model_deploy.deployment import DeployedModel
 from model_deploy.describing import describe, draw_deployment
 from model_deploy.image_training.run import PlannedRun
@@ -59,10 +59,17 @@ def print_banner(run: PlannedRun) -> None:
         print(
             f"batch norms over {run.config.batch_norm_clones} clones (sync_batch_norm)", flush=True
         )
-    used = {tf.DeviceSpec.from_string(each.device).task for each in tf.global_variables()}
-    if idle := [str(task) for task in range(run.config.num_ps_tasks) if task not in used]:
+    if idle := _servers_without_variables(run.config):
         print(f"ps {', '.join(idle)} without variables ({run.config.ps_strategy})", flush=True)
     trained = training.variables_to_train(options.trainable_scopes)
     note = training.weight_decay_note(options, trained, options.weight_decay)
     if note is not None:
         print(note, flush=True)
+
+
+def _servers_without_variables(config: DeploymentConfig) -> list[str]:
+    """Returns the numbers of the parameter servers that have no variable."""
+    devices = {each.device for each in tf.global_variables()}
+    specs = [tf.DeviceSpec.from_string(each) for each in devices]
+    used = {spec.task for spec in specs if spec.job == config.ps_job_name}
+    return [str(task) for task in range(config.num_ps_tasks) if task not in used]

@@ -19,6 +19,7 @@ from model_deploy import plan
 from model_deploy.commands import Options, option, run_command
 from model_deploy.importing import lazy_imports
 from model_deploy.plan import failures
+from model_deploy.settings import PS_STRATEGIES
 from nets import nets_factory
 from nets.parts.network import Tokens
 
@@ -53,7 +54,7 @@ class PlanOptions(Options):
     ps_strategy: str = option(
         "round_robin",
         "how variables are spread",
-        choices=("round_robin", "balanced"),
+        choices=PS_STRATEGIES,
         topic="deployment",
     )
     rotate_steps: bool = option(
