@@ -512,17 +512,24 @@ def test_wire_precision(graph, capsys):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "said"), [("round_robin", "ps 2 without"), ("balanced", "ps 1, 2 without")]
+    ("num_ps_tasks", "strategy", "said"),
+    [
+        (3, "round_robin", "ps 2 without variables (round_robin)\n"),
+        (3, "balanced", "ps 1, 2 without variables (balanced)\n"),
+        (0, "balanced", "ps_strategy is not used: there are no parameter servers\n"),
+        (0, "round_robin", None),
+    ],
 )
-def test_banner_names_servers_without_variables(strategy, said, graph, capsys):
-    """Of three servers two get a weight and a bias in turn, balanced one both."""
-    options = parse(["train", "--num_ps_tasks=3", "--clone_on_cpu", f"--ps_strategy={strategy}"])
-    run = plan(options)
+def test_banner_names_servers_without_variables(num_ps_tasks, strategy, said, graph, capsys):
+    """Of three servers two get a weight and a bias in turn, balanced one both; or there is none."""
+    arguments = [f"--num_ps_tasks={num_ps_tasks}", f"--ps_strategy={strategy}"]
+    run = plan(parse(["train", "--clone_on_cpu", *arguments]))
     with tf.device(run.config.variables_device()):
         for name in ("weight", "bias"):
             tf.get_variable(name, [100])
     print_banner(run)
-    assert f"{said} variables ({strategy})\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert said in out if said else "ps_strategy" not in out
 
 
 def test_wire_precision_needs_several_processes():

@@ -61,6 +61,8 @@ def print_banner(run: PlannedRun) -> None:
         )
     if idle := _servers_without_variables(run.config):
         print(f"ps {', '.join(idle)} without variables ({run.config.ps_strategy})", flush=True)
+    if run.config.ps_strategy != "round_robin" and run.config.num_ps_tasks == 0:
+        print("ps_strategy is not used: there are no parameter servers", flush=True)
     trained = training.variables_to_train(options.trainable_scopes)
     note = training.weight_decay_note(options, trained, options.weight_decay)
     if note is not None:

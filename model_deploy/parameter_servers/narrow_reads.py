@@ -10,7 +10,7 @@ from model_deploy.collectives import packing
 from model_deploy.config import DeploymentConfig
 from model_deploy.op_types import READS
 from model_deploy.parameter_servers.needed import needed_by
-from model_deploy.parameter_servers.shared_reads import order_reads
+from model_deploy.parameter_servers.shared_reads import is_remote, order_reads
 
 
 class _Crossing(NamedTuple):
@@ -107,7 +107,7 @@ def _is_on_ps(config: DeploymentConfig, op: Any) -> bool:
     # An op that uses a resource runs beside it, whatever its own device says.
     handles = [tensor.op for tensor in op.inputs if tensor.dtype == tf.resource]
     device = next((h.device for h in handles if placement.is_variable_op(h)), op.device)
-    return bool(tf.DeviceSpec.from_string(device).job == config.ps_job_name)
+    return is_remote(config, device)
 
 
 def _narrow_in_packs(config: DeploymentConfig, crossings: Sequence[_Crossing]) -> None:
