@@ -68,7 +68,7 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
         does="The 784-500-10 network, asynchronous, each process behind a link of its own.",
         quantities=(UNIT,),
         reference=ALONE,
-        start=functools.partial(_on_slow_links, settings.amount(400)),
+        start=functools.partial(_on_slow_links, settings.amount(400, quick=40)),
         goals=(Goal(UNIT, SHORT, ALONE, 1.5),),
     )
 
@@ -122,16 +122,19 @@ def _measure(name: str, program: str, steps: int, hosts: Sequence[Host | None]) 
             if len(tasks) > 1:
                 place = {"cluster": cluster, "task": {"type": job, "index": task}}
                 environment["TF_CONFIG"] = json.dumps(place)
+            said = Path(folder) / f"stderr_{job}_{task}"
             process = subprocess.Popen(
                 [*command, "--task", name, program, str(steps), folder],
                 env=environment,
-                stderr=subprocess.DEVNULL,
+                stderr=stack.enter_context(said.open("w")),
             )
             stack.callback(process.kill)
-            processes.append(process)
-        for process in processes:
+            processes.append((process, said))
+        for process, said in processes:
             if process.wait(timeout=600):
-                raise RuntimeError(f"{name} failed with exit status {process.returncode}")
+                raise RuntimeError(
+                    f"{name} failed with exit status {process.returncode}: {said.read_text()}"
+                )
         return {UNIT: float((Path(folder) / "rate").read_text())}
 
 
