@@ -122,18 +122,19 @@ def _measure(name: str, program: str, steps: int, hosts: Sequence[Host | None]) 
             if len(tasks) > 1:
                 place = {"cluster": cluster, "task": {"type": job, "index": task}}
                 environment["TF_CONFIG"] = json.dumps(place)
-            said = Path(folder) / f"stderr_{job}_{task}"
+            errors = stack.enter_context(tempfile.TemporaryFile("w+"))
             process = subprocess.Popen(
                 [*command, "--task", name, program, str(steps), folder],
                 env=environment,
-                stderr=stack.enter_context(said.open("w")),
+                stderr=errors,
             )
             stack.callback(process.kill)
-            processes.append((process, said))
-        for process, said in processes:
+            processes.append((process, errors))
+        for process, errors in processes:
             if process.wait(timeout=600):
+                errors.seek(0)
                 raise RuntimeError(
-                    f"{name} failed with exit status {process.returncode}: {said.read_text()}"
+                    f"{name} failed with exit status {process.returncode}:\n{errors.read()[-2000:]}"
                 )
         return {UNIT: float((Path(folder) / "rate").read_text())}
 
