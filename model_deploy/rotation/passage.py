@@ -32,9 +32,9 @@ class Passage:
             with tf.control_dependencies(batches):
                 have_come = tf.identity(tf.constant(True))
             self.ready = tf.placeholder_with_default(have_come, [], "ready")
-            # What waits for a placeholder itself would wait for the batches, fed or not.
-            with tf.control_dependencies([tf.identity(self.ready)]):
-                state = self._pending.read_value()
+            # An input: what merely waits for a placeholder waits for the batches, fed or not, and
+            # TensorFlow's rewriting takes an identity between the two away.
+            state = self._pending.read_value() * tf.cast(self.ready, tf.int32)
             ended = tf.debugging.Assert(
                 state < _BEGUN,
                 [

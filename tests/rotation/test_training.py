@@ -15,27 +15,30 @@ from tests.rotation.models import DEEP, rotated
 LAST = 5
 
 
-def _run(folder, config, max_steps, *, batches=None, **options):
-    """Trains in a graph of its own; with `batches` the inputs end."""
+def _run(folder, config, max_steps, *, batches=None, rewritten=False, **options):
+    """Trains in a graph of its own, each step on another batch; with `batches` the inputs end."""
     with tf.Graph().as_default():
         tf.set_random_seed(1)
 
         def model_fn():
-            data = tf.data.Dataset.from_tensors((DEEP.features, DEEP.labels)).repeat(batches)
+            data = tf.data.Dataset.range(1, 1 + (batches or 100))
+            data = data.map(lambda k: (DEEP.features / tf.cast(k, tf.float32), DEEP.labels))
             iterator = tf.data.make_initializable_iterator(data)
             tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
             DEEP.model_fn(*iterator.get_next())
 
         model = deploy(config, model_fn, optimizer=harness.momentum())
-        # TensorFlow's own rewriting may fuse ops of one of two graphs, which rounds otherwise.
-        proto = cpu_config(rewritten=False)
+        proto = cpu_config(rewritten=rewritten)
         return train(model, folder, max_steps=max_steps, session_config=proto, hooks=(), **options)
 
 
 @pytest.mark.slow
 @pytest.mark.one_mode
 def test_checkpoints_are_those_of_plain_steps(tmp_path):
-    """Evaluated in between, continued, and ended by the end of the inputs: all have equal bits."""
+    """Evaluated in between, continued, and ended by the end of the inputs: all have equal bits.
+
+    TensorFlow's own rewriting may fuse ops of one of two graphs, which rounds otherwise.
+    """
     seen = {}
     for rotate in (False, True):
         config, folder = dataclasses.replace(rotated(), rotate_steps=rotate), tmp_path / str(rotate)
@@ -57,6 +60,21 @@ def test_checkpoints_are_those_of_plain_steps(tmp_path):
         assert one.keys() == other.keys()
         for name, value in other.items():
             np.testing.assert_array_equal(one[name], value, err_msg=name)
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize("batches", [None, LAST], ids=["endless", "inputs that end"])
+def test_checkpoints_take_no_batches(batches, tmp_path):
+    """Steps after a checkpoint have the batches of a run without one, in rewritten graphs."""
+    found = []
+    for every in (None, 1):
+        folder = tmp_path / str(every)
+        options = {"batches": batches, "rewritten": True, "save_interval_steps": every}
+        result = _run(folder, rotated(), None if batches else LAST, **options)
+        assert result.global_step == LAST
+        found.append(checkpoint_values(folder / f"model.ckpt-{LAST}"))
+    for name, value in found[0].items():
+        np.testing.assert_array_equal(found[1][name], value, err_msg=name)
 
 
 @pytest.mark.one_mode
