@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import train
+from model_deploy import slim, train
 from tests.goldens import cpu_config
 from tests.training.halving import halving_model, run_halving, square
 
@@ -135,6 +135,19 @@ def test_check_numerics_names_the_op(tmp_path):
     message = r"at step 3, in clone 1, first in op clone_1/spoiled/gain, last good checkpoint: none"
     with pytest.raises(FloatingPointError, match=message):
         train(bad_model((1,)), tmp_path, max_steps=9, **options)
+
+
+@pytest.mark.one_mode
+def test_check_numerics_beside_fused_batch_norms(tmp_path):
+    """Values that no op takes are left out: those of a fused batch norm's gradient have no size."""
+
+    def model_fn():
+        net = slim.batch_norm(slim.conv2d(tf.ones([2, 4, 4, 3]), 3, 1), scope="norm")
+        net = slim.batch_norm(net, scope="another")
+        tf.losses.mean_squared_error(tf.ones(net.shape), net)
+
+    options = {"check_numerics": True, "session_config": cpu_config()}
+    assert train(halving_model(model_fn), tmp_path, max_steps=2, **options).global_step == 2
 
 
 @pytest.mark.one_mode

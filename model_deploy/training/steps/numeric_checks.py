@@ -12,7 +12,7 @@ _VIEWS = {"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"}
 
 
 class NumericChecks:
-    """Checks all float values that a step computes.
+    """Checks all float values that a step computes and that an op of it takes.
 
     Values inside of functions and of TensorFlow 1's loops and conditions are checked where they
     come out.  Not checked are constants, where infinity is intended, and reads of reference
@@ -40,7 +40,7 @@ class NumericChecks:
                 shared.add(op)
                 continue
             for output in op.outputs:
-                if output.dtype in _FLOATS:
+                if output.dtype in _FLOATS and (op is train_op.op or _is_taken(output, needed)):
                     self._names.append(op.name)
                     with tf.device(op.device):
                         finite.append(tf.reduce_all(tf.math.is_finite(output)))
@@ -51,3 +51,12 @@ class NumericChecks:
     def name(self, number: int) -> str:
         """Returns the name of an op by its number."""
         return self._names[number]
+
+
+def _is_taken(tensor: Any, ops: set[Any]) -> bool:
+    """Whether one of some ops has a tensor, of any shape, as an input.
+
+    What none takes may be of another shape than TensorFlow says, as are the last outputs of the
+    gradient of a fused batch norm.
+    """
+    return any(op in ops for op in tensor.consumers())
