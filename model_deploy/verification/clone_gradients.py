@@ -5,10 +5,13 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import internals
 from model_deploy.clone_gradients import noted_gradients
 from model_deploy.parts import Clone
 
 _SUMS = ("AddN", "Add", "AddV2")
+# With which TensorFlow's rewriting marks sums that it leaves as they are.
+_AS_IT_IS = "_grappler_ArithmeticOptimizer_AddOpsRewriteStage"
 
 
 class CloneGradients:
@@ -40,6 +43,10 @@ class CloneGradients:
                     self.tensors.append(tensor)
 
         self.added = _added_to(self.tensors)
+        # Plain steps, which do not fetch the values, add them up in the same order.
+        for op in {each.op for each in (*self.tensors, *self.added)}:
+            if op.type in _SUMS:
+                internals.set_attribute(op, _AS_IT_IS, tf.AttrValue(b=True))
 
     def differing(self, first: Sequence[Any], second: Sequence[Any]) -> list[str]:
         """Returns the names of what differs in a bit between two values of all `tensors`.

@@ -30,6 +30,9 @@ class OnceOps:
         self.feeds += _waits_by_tensors(others, once)
         # The first ops of a part wait for the part before, but not where they are run alone.
         self._released = dict.fromkeys(_waits_by_tensors(once, others), True)
+        # TensorFlow's rewriting takes a control input away where it sees a longer way, also one
+        # that leads over what is released.
+        _waits_by_tensors(once, once)
         for tensor in self.feeds:
             if not tensor.graph.is_feedable(tensor):
                 raise ValueError(

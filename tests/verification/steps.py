@@ -21,6 +21,7 @@ CASES = {
     "loop": {"name": "loop"},
     "copies": {"name": "slim_mlp", "copy_clones": True},
     "parts": {"name": "linear", "accumulate_steps": 2},
+    "parts of clones on a CPU": {"name": "slim_mlp", "accumulate_steps": 3, "clone_on_cpu": True},
     "dropout": {"name": "slim_mlp", "dropout": True},
     "float16": {"name": "slim_mlp", "precision": "float16"},
     "bfloat16": {"name": "convolution", "precision": "bfloat16"},

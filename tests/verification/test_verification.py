@@ -75,6 +75,7 @@ def test_a_weight_that_flips_between_steps_is_found_by_its_copies():
     [
         pytest.param("clones", marks=pytest.mark.one_mode),
         "rows",
+        pytest.param("parts of clones on a CPU", marks=pytest.mark.one_mode),
         pytest.param("all-reduce", marks=pytest.mark.one_mode),
     ],
 )
