@@ -37,6 +37,31 @@ def ancestors(
     return found
 
 
+def descendants(
+    ops: Iterable[Any], within: Iterable[Any], *, but_not: Collection[str] = ()
+) -> set[Any]:
+    """Returns the ops of a set that depend on some ops, directly or not, and these if in the set.
+
+    Args:
+      ops: operations of one graph.
+      within: the set; control inputs count as inputs do.
+      but_not: types of ops that are left out; the walk does not go beyond them.
+    """
+    takers: dict[Any, list[Any]] = {}
+    allowed = {op for op in within if op.type not in but_not}
+    for op in allowed:
+        for each in (*(tensor.op for tensor in op.inputs), *op.control_inputs):
+            takers.setdefault(each, []).append(op)
+    found: set[Any] = set()
+    waiting = [op for op in ops if op in allowed]
+    while waiting:
+        op = waiting.pop()
+        if op not in found:
+            found.add(op)
+            waiting.extend(takers.get(op, ()))
+    return found
+
+
 def variables_read(tensors: Iterable[Any]) -> set[str]:
     """Returns the names of the variable ops that `tensors`, of any shapes, depend on."""
     needed = ancestors(tensor.op for tensor in tensors)

@@ -1,6 +1,6 @@
 """`rotate`: cuts a step that is built, so that a part of its update is made by the next run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -50,7 +50,7 @@ def rotate(
     """
     ends = list(dict.fromkeys(getattr(end, "op", end) for end in (*updates, loss)))
     step = graph_walk.ancestors(ends, control_inputs=True)
-    late = _descendants(left, step)
+    late = graph_walk.descendants(left, step)
     if not late:
         return Rotated(list(updates), None, frozenset())
     early = step - late
@@ -82,22 +82,6 @@ def _batches(early: set[Any], late: set[Any]) -> list[Any]:
     return sorted(found, key=lambda op: str(op.name))
 
 
-def _descendants(left: Iterable[Any], step: set[Any]) -> set[Any]:
-    """Returns the ops of a step that need one of `left`, these among them."""
-    takers: dict[Any, list[Any]] = {}
-    for op in step:
-        for each in (*(tensor.op for tensor in op.inputs), *op.control_inputs):
-            takers.setdefault(each, []).append(op)
-    found: set[Any] = set()
-    waiting = [op for op in left if op in step]
-    while waiting:
-        op = waiting.pop()
-        if op not in found:
-            found.add(op)
-            waiting.extend(takers.get(op, ()))
-    return found
-
-
 def _changing(early: set[Any]) -> set[Any]:
     """Returns those of some ops that may give another value in each run of the session.
 
@@ -114,7 +98,7 @@ def _changing(early: set[Any]) -> set[Any]:
             or op.type == "PlaceholderWithDefault"
         )
     ]
-    return _descendants(sources, early)
+    return graph_walk.descendants(sources, early)
 
 
 def _is_handle(tensor: Any) -> bool:

@@ -75,7 +75,7 @@ class LocalSteps(AllReduce):
         return Update(
             train_op,
             gradients[0],
-            copies_difference=self._difference(own, exchanges),
+            copies_difference=self._difference(exchanges),
             computed=[training.total_loss, *computed],
         )
 
@@ -102,8 +102,9 @@ class LocalSteps(AllReduce):
         )
         return mean_changes(self._copies, own, training.weighed_parts(alone), computed)
 
-    def _difference(self, own: Collectives, exchanges: Exchanges) -> Any:
+    def _difference(self, exchanges: Exchanges) -> Any:
         """Returns the largest difference of copies in a process, and of anchors between them."""
+        own = collectives_in_process(self.config, "difference in process")
         between = collectives_of(self.config, "difference").first_clones()
         return tf.maximum(
             copies_difference(self.config, self._copies, own, numeric_variables()),

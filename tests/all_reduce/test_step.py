@@ -175,6 +175,17 @@ def test_differences_between_copies_show():
 
 
 @pytest.mark.one_mode
+@pytest.mark.parametrize("settings", [{}, {"local_steps": 2}], ids=str)
+def test_a_check_of_copies_makes_no_step(settings):
+    """What compares the copies needs nothing of a step, whose batches it would take."""
+    golden = GOLDENS["slim_mlp"]
+    model = deploy(_config(2, **settings), feed_clones(golden, 2), optimizer=harness.sgd())
+    needed = graph_walk.ancestors([model.copies_difference.op], control_inputs=True)
+    assert not needed & {loss.op for loss in tf.get_collection(tf.GraphKeys.LOSSES)}
+    assert needed > {variable.op for variable in tf.trainable_variables()}
+
+
+@pytest.mark.one_mode
 def test_copies_are_on_their_clones_devices(variable_kind):
     """Each clone has all variables and slots on its device; only the first clone's are saved."""
     run = harness.Replica(_config(3), GOLDENS["slim_mlp"], harness.momentum)

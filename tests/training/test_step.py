@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import slim, train
-from tests.goldens import cpu_config
+from model_deploy import deploy, slim, train
+from tests.goldens import LogicalDevices, cpu_config
 from tests.training.halving import halving_model, run_halving, square
 
 
@@ -148,6 +148,18 @@ def test_check_numerics_beside_fused_batch_norms(tmp_path):
 
     options = {"check_numerics": True, "session_config": cpu_config()}
     assert train(halving_model(model_fn), tmp_path, max_steps=2, **options).global_step == 2
+
+
+@pytest.mark.parametrize(
+    "settings", [{"all_reduce": True, "local_steps": 2}, {"loss_scale": "dynamic"}], ids=str
+)
+def test_check_numerics_beside_conditions(tmp_path, settings):
+    """What a step leaves out is not checked: exchanges now and then, updates that overflow."""
+    config = LogicalDevices(num_clones=2, **settings)
+    optimizer = tf.train.GradientDescentOptimizer(1e-35)
+    model = deploy(config, lambda: square(tf.constant(1e35)), optimizer=optimizer)
+    options = {"check_numerics": True, "session_config": cpu_config()}
+    assert train(model, tmp_path, max_steps=5, **options).global_step == 5
 
 
 @pytest.mark.one_mode

@@ -9,14 +9,17 @@ from model_deploy import graph_walk, internals
 _FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 # Types of ops whose output shares the memory of their input.
 _VIEWS = {"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"}
+# Types of ops between which a step computes only what a condition asks for.
+_SWITCHES, _ENDS = ("Switch", "RefSwitch"), ("Merge", "RefMerge", "Exit", "RefExit")
 
 
 class NumericChecks:
     """Checks all float values that a step computes and that an op of it takes.
 
     Values inside of functions and of TensorFlow 1's loops and conditions are checked where they
-    come out.  Not checked are constants, where infinity is intended, and reads of reference
-    variables, which share the variable's memory and may already show the update.
+    come out.  Not checked are constants, where infinity is intended, reads of reference variables,
+    which share the variable's memory and may already show the update, and what is not computed in
+    each step, such as an update that a condition may leave out.
 
     Args:
       train_op: the tensor that makes a step.
@@ -28,11 +31,15 @@ class NumericChecks:
 
     def __init__(self, train_op: Any) -> None:
         needed = graph_walk.ancestors([train_op.op], control_inputs=True)
+        switches = [op for op in needed if op.type in _SWITCHES]
+        always = needed - graph_walk.descendants(switches, needed, but_not=_ENDS)
         self._names = []
         finite = []
         shared: set[Any] = set()
         for op in tf.get_default_graph().get_operations():
-            if op not in needed or op.type == "Const" or internals.in_old_control_flow(op):
+            if op not in always or op.type == "Const":
+                continue
+            if internals.in_old_control_flow(op):
                 continue
             if op.type in _VIEWS and (
                 internals.is_reference(op.inputs[0]) or op.inputs[0].op in shared
