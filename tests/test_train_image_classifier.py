@@ -262,6 +262,11 @@ BAD = {
         "num_ps_tasks must be at least 1 with worker_replicas=2, got 0",
     ),
     "quantization": (["--quantize_delay=9"], 2, "quantize_delay must be -1, got 9: TensorFlow no"),
+    "metric": (
+        ["--stop_metric=loss", "--eval_every_n_steps=9"],
+        2,
+        "stop_metric must be one of accuracy, recall_at_5, log_loss, got 'loss'",
+    ),
     "stop": (["--stop_at_metric=0.9"], 2, "stop_at_metric must go with eval_every_n_steps, got"),
     "resume": (["--resume=nowhere"], 1, "resume must be 'auto', 'never' or the path of a check"),
     "decay": (["--moving_average_decay=1"], 2, "moving_average_decay must be less than 1, got 1"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from model_deploy import training
 from model_deploy.config import DeploymentConfig
 from model_deploy.image_training.run import PlannedRun
+from model_deploy.image_training.train_options import SCORES
 
 # With more classes the picture of the confusion matrix would be unreadable.
 MOST_CLASSES_SHOWN = 100
@@ -25,11 +26,7 @@ class Evaluations:
     def scores(self, checkpoint: str) -> dict[str, float]:
         """Returns the scores of a checkpoint that the training loop shows."""
         found = self._last = self._evaluator.evaluate(checkpoint)
-        return {
-            "accuracy": found.accuracy,
-            "recall_at_5": found.recall_at_5,
-            "log_loss": found.log_loss,
-        }
+        return {name: getattr(found, name) for name in SCORES}
 
     def of_newest(self, train_dir: str) -> training.Evaluation:
         """Returns the evaluation of the newest checkpoint in the run's folder."""

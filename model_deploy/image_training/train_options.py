@@ -4,11 +4,14 @@ import dataclasses
 from typing import ClassVar
 
 from model_deploy import inputs, keras, optimization, training
+from model_deploy.checks import check_choice
 from model_deploy.cluster import ClusterOptions
 from model_deploy.commands import option
 
 # Length of a run in epochs, if none is given.
 DEFAULT_EPOCHS = 20
+# What evaluations while training give, as `training.Evaluation` calls it.
+SCORES = ("accuracy", "recall_at_5", "log_loss")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +86,8 @@ class TrainOptions(
             self._check_order_of_updates()
         if self.learning_rate_decay_type == "plateau":
             optimization.check_plateau_is_evaluated(self.eval_every_n_steps)
+        if self.stop_by is None and self.stop_metric is not None:
+            check_choice("stop_metric", self.stop_metric, SCORES)
         if self.export_keras is not None:
             keras.check_export("export_keras", self.export_keras)
         from_keras = keras.is_weights_file(self.checkpoint_path or "")
