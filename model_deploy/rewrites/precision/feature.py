@@ -22,5 +22,17 @@ class Precision(Feature):
         with computing_in(self.config.precision, device):
             return build(call)
 
+    def set_up_session(self, proto: Any) -> None:
+        """Turns off TensorFlow's fusing of convolution, bias and activation in clusters of CPUs.
+
+        On CPUs the fused op has bfloat16 in oneDNN alone, and a process that is sent such an op
+        refuses it.
+        """
+        config = self.config
+        is_sent = not config.is_alone or config.global_parts is not None
+        if is_sent and config.clone_on_cpu and config.precision == "bfloat16":
+            rewriting = proto.graph_options.rewrite_options
+            rewriting.remapping = rewriting.OFF
+
     def describe(self, ops: Collection[Any]) -> dict[str, str]:
         return {"precision": describe_types(ops, self.config.precision)}

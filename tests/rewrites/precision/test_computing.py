@@ -10,8 +10,9 @@ import tensorflow.compat.v1 as tf
 import tf_keras
 
 from model_deploy import DeploymentConfig, deploy, describe, slim
+from model_deploy.deployment import session_config
 from model_deploy.rewrites import computing_in
-from tests import copies, harness, laws
+from tests import clusters, copies, harness, laws
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config
 
 SIXTEEN = ["bfloat16", "float16"]
@@ -306,6 +307,22 @@ def test_copied_clones_train_as_called_ones(name, precision):
     )
     assert copies.nodes(copied.graph) == copies.nodes(called.graph)
     harness.assert_equal(copied(), called())
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize("precision", SIXTEEN)
+def test_fused_layers_in_a_cluster(precision):
+    """A convolution with a bias and an activation trains on a server, in a rewritten graph."""
+
+    def model_fn():
+        net = slim.conv2d(tf.ones([2, 28, 28, 1]), 32, 5)
+        tf.losses.mean_squared_error(tf.zeros(net.shape), net)
+
+    config = LogicalDevices(num_ps_tasks=2, clone_on_cpu=True, precision=precision)
+    model = deploy(config, model_fn, optimizer=harness.sgd())
+    [target] = clusters.workers(1)
+    losses, _ = harness.run_steps(model, steps=2, target=target, proto=session_config(config))
+    assert losses[1] < losses[0]
 
 
 def test_unknown_precision():
