@@ -29,7 +29,8 @@ class Precision(Feature):
         refuses it.
         """
         config = self.config
-        is_sent = not config.is_alone or config.global_parts is not None
+        is_elastic = config.first_batch is not None  # has a server, alone in its world or not
+        is_sent = is_elastic or not config.is_alone
         if is_sent and config.clone_on_cpu and config.precision == "bfloat16":
             rewriting = proto.graph_options.rewrite_options
             rewriting.remapping = rewriting.OFF
