@@ -110,6 +110,7 @@ def write(name: str, seed: int, curve: Curve, path: pathlib.Path = DATA) -> None
 def _train(command: Sequence[str]) -> Curve:
     """Runs a program of Python that prints what it finds, and notes when it does."""
     curve: Curve = []
+    line = ""
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         process = subprocess.Popen(
@@ -127,7 +128,7 @@ def _train(command: Sequence[str]) -> Curve:
             if found:
                 curve.append(((time.monotonic() - began) / 60, float(found[1])))
         if process.wait() or not curve:
-            raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+            raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {line}")
     return curve
 
 

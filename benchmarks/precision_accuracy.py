@@ -70,12 +70,14 @@ def _accuracy(command: list[str], precision: str, seeds: Iterator[int]) -> dict[
         flags = [f"--train_dir={folder}/run", f"--precision={precision}", f"--seed={next(seeds)}"]
         ended = subprocess.run(
             [sys.executable, *command, *flags],
-            check=True,
+            check=False,
             cwd=_ROOT,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,  # where progress goes
             text=True,
         )
+    if ended.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended:\n{ended.stdout[-2000:]}")
     [*_, found] = re.findall(r"accuracy at step \d+: ([0-9.]+)", ended.stdout)
     return {"accuracy": float(found)}
 
