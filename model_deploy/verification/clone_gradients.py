@@ -19,8 +19,8 @@ class CloneGradients:
 
     They are fetched, not compared by ops: an op that adds three or more values begins with one
     whose memory it may reuse.  Which one that is would depend on whether such an op has run.  What
-    is fetched is kept to the end of the step, and no rewriting makes one sum of it and others; so
-    all that is added up with gradients is fetched as well.
+    is fetched is kept to the end of the step; so all that is added up with gradients is fetched as
+    well.  In steps that fetch nothing of it, too, rewriting leaves each sum as it is.
 
     Args:
       clones: the clones, or their parts.
@@ -43,7 +43,6 @@ class CloneGradients:
                     self.tensors.append(tensor)
 
         self.added = _added_to(self.tensors)
-        # Plain steps, which do not fetch the values, add them up in the same order.
         for op in {each.op for each in (*self.tensors, *self.added)}:
             if op.type in _SUMS:
                 internals.set_attribute(op, _AS_IT_IS, tf.AttrValue(b=True))

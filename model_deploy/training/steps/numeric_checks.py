@@ -37,9 +37,7 @@ class NumericChecks:
         finite = []
         shared: set[Any] = set()
         for op in tf.get_default_graph().get_operations():
-            if op not in always or op.type == "Const":
-                continue
-            if internals.in_old_control_flow(op):
+            if op not in always or op.type == "Const" or internals.in_old_control_flow(op):
                 continue
             if op.type in _VIEWS and (
                 internals.is_reference(op.inputs[0]) or op.inputs[0].op in shared
