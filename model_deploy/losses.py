@@ -1,5 +1,6 @@
 """The total loss of a deployment, for training and evaluation."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -75,6 +76,15 @@ def gather_losses(
             _sum(members.shared, "shared_loss"),
             _sum(regularization_losses, "regularization_loss"),
         )
+
+
+def regularizer_scope(loss: Any) -> str | None:
+    """The name scope in which a variable's regularizer has made a loss; None for other losses.
+
+    It is made with the variable, once, by `tf.get_variable` or a layer.
+    """
+    match = re.match(".*/Regularizer/", loss.op.name)
+    return match.group() if match else None
 
 
 def _regularization_losses(clones: Sequence[Clone], clone_losses: Sequence[Any]) -> list[Any]:

@@ -1,6 +1,5 @@
 """`CopiedModel`: calls a `model_fn` for the first clone and copies the ops for the others."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from model_deploy.copying import python_state
 from model_deploy.copying.python_state import WAY_OUT, Taken
 from model_deploy.copying.stamping import Prototype, stamp_gradients
 from model_deploy.copying.twins import Twins
+from model_deploy.losses import regularizer_scope
 from model_deploy.parts import Call, Part
 
 # Collections of the Python contexts of TensorFlow 1's loops and conditions, which are not copied.
@@ -116,8 +116,7 @@ class CopiedModel:
     def _regularizers(self, ops: Sequence[Any]) -> set[Any]:
         """Returns the ops of regularizers, which belong to variables and are shared."""
         losses = self._collected.get(tf.GraphKeys.REGULARIZATION_LOSSES, ())
-        found = [re.match(".*/Regularizer/", loss.op.name) for loss in losses]
-        names = tuple(match.group() for match in found if match)
+        names = tuple(filter(None, map(regularizer_scope, losses)))
         return {op for op in ops if op.name.startswith(names)}
 
     def _take(self, taken: Taken, twins: Twins) -> None:

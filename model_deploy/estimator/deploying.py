@@ -15,6 +15,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel, deploy
 from model_deploy.estimator.batches import Batches
 from model_deploy.estimator.recording import NotDeployableError, Recorder, check_calls, op_of
+from model_deploy.estimator.regularizers import Regularizers
 from model_deploy.estimator.updates import RecordedUpdate
 from model_deploy.hooks import session_hooks
 from model_deploy.op_types import is_assignment
@@ -85,12 +86,13 @@ def _training_spec(model: Deployed, features: Any, kwargs: dict[str, Any]) -> An
     """
     update = RecordedUpdate()
     specs: list[Any] = []
+    regularizers = Regularizers()
 
     def build(batches: Iterator[Any], model_fn: ModelFn) -> Any:
         recorder = Recorder()
         batch_features, labels = next(batches)
         given = {**kwargs, "labels": labels} if "labels" in kwargs else kwargs
-        with _own_losses(recorder), recorder.recording():
+        with _own_losses(recorder), regularizers.of_part(), recorder.recording():
             spec = model_fn(features=batch_features, **given)
             check_calls(recorder.calls, spec.train_op)
         if not specs:

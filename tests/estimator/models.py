@@ -77,6 +77,11 @@ STYLES = {
 }
 
 
+def _decay(weights):
+    """A regularization that is as large as the loss."""
+    return 0.5 * tf.nn.l2_loss(weights)
+
+
 def model_fn_of(train_op_of):
     """A regression with a hidden layer, of numbers and of rows of an embedding."""
 
@@ -91,7 +96,15 @@ def model_fn_of(train_op_of):
             rows = tf.nn.embedding_lookup(rows, numbers)
         start = tf.constant_initializer(0.1)
         bias = tf.get_variable("bias", [4], initializer=tf.zeros_initializer())
-        weights = tf.get_variable("weights", [5, 4], initializer=tf.glorot_normal_initializer(1))
+        regularized = params.get("regularized")
+        weights = tf.get_variable(
+            "weights",
+            [5, 4],
+            initializer=tf.glorot_normal_initializer(1),
+            regularizer=_decay if regularized == "by its variable" else None,
+        )
+        if regularized == "by hand":
+            tf.losses.add_loss(_decay(weights), tf.GraphKeys.REGULARIZATION_LOSSES)
         hidden = tf.tanh(tf.matmul(tf.concat([x, rows], 1), weights) + bias)
         last = tf.get_variable("last", [4, 1], initializer=start)
         predictions = {"y": tf.squeeze(tf.matmul(hidden, last), 1)}

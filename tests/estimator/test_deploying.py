@@ -10,10 +10,10 @@ from tests.estimator import models
 _CLONES = {"num_clones": 2, "clone_on_cpu": True}
 
 
-def train(model_fn, folder, batch_size=8, steps=6, *, config=None, dense=False):
+def train(model_fn, folder, batch_size=8, steps=6, *, config=None, **params):
     """The values after some steps, of the same examples whatever the size of a batch."""
     made = model_fn if config is None else estimator.deployed(model_fn, config)
-    params = {"rate": 0.1, "dense": dense}
+    params = {"rate": 0.1, **params}
     trained = estimator.Estimator(made, str(folder), models.run_config(), params)
     trained.train(models.input_fn(batch_size), steps=steps)
     return models.values_of(trained)
@@ -51,8 +51,7 @@ def test_clones_train_as_estimator_does(style, tmp_path):
     assert found["global_step"] == 6
 
 
-@pytest.mark.one_mode
-@pytest.mark.parametrize(
+_EACH_WAY = pytest.mark.parametrize(
     ("batch_size", "settings"),
     [
         pytest.param(8, {"num_clones": 1}, id="one clone"),
@@ -61,12 +60,27 @@ def test_clones_train_as_estimator_does(style, tmp_path):
         pytest.param(2, {"accumulate_steps": 2}, id="accumulated"),
     ],
 )
+
+
+@pytest.mark.one_mode
+@_EACH_WAY
 def test_all_ways_train_as_estimator_does(batch_size, settings, tmp_path):
     """Each way ends where Estimator ends, gradients clipped by their norm, some of them rows."""
     model_fn = models.model_fn_of(models.STYLES["clipped"])
     expected = train(model_fn, tmp_path / "plain")
     config = DeploymentConfig(**{**_CLONES, **settings})
     check_equal(train(model_fn, tmp_path / "found", batch_size, config=config), expected)
+
+
+@_EACH_WAY
+@pytest.mark.parametrize("regularized", ["by its variable", "by hand"])
+def test_regularization_counts_once(regularized, batch_size, settings, tmp_path):
+    """`tf.losses.get_total_loss` has it once in each call of `model_fn`, on the variables there."""
+    model_fn = models.model_fn_of(models.STYLES["minimize"])
+    expected = train(model_fn, tmp_path / "plain", regularized=regularized)
+    config = DeploymentConfig(**{**_CLONES, **settings})
+    found = train(model_fn, tmp_path / "found", batch_size, config=config, regularized=regularized)
+    check_equal(found, expected)
 
 
 @pytest.mark.one_mode
