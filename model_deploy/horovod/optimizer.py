@@ -39,8 +39,8 @@ def DistributedOptimizer(  # noqa: N802 - Horovod's name
       device_sparse: is not used: rows are gathered where gradients are summed.
       compression: `Compression.none` or `.fp16`.
       sparse_as_dense: whether `IndexedSlices` become dense before they are sent.
-      backward_passes_per_step: passes whose gradients are added up; the update, and the global
-        step, come in the last of them. Gradients are exchanged in each.
+      backward_passes_per_step: passes whose gradients are added up in each process; they are
+        exchanged, and the update and the global step made, in the last pass.
       op: `Average`, `Sum` or `Adasum`.
       gradient_predivide_factor: f for gradients that are divided by f before the sum, and by
         size / f after it.

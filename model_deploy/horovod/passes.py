@@ -5,6 +5,9 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.horovod.operations import group
+from model_deploy.updating.conditions import Condition
+
 Pairs = Sequence[tuple[Any, Any]]
 
 
@@ -19,11 +22,11 @@ class Passes:
 
     def __init__(self, count: int, averages: bool, name: str) -> None:
         self._count, self._averages, self._name = count, averages, name
-        self._is_last: Any = None
+        self._condition = Condition()
         self._sums: list[Any] = []
 
     def gradients(self, pairs: Pairs, reduce: Callable[[Pairs], list[tuple[Any, Any]]]) -> Pairs:
-        """The gradients of all passes so far, of all processes; those of the last pass count.
+        """The gradients of all passes so far: in the last pass those of all processes.
 
         Args:
           pairs: `(gradient, variable)` pairs, dense, of the shapes of the variables.
@@ -45,16 +48,24 @@ class Passes:
         with tf.name_scope(self._name), tf.init_scope():
             passed = _local(tf.zeros([], tf.int64), "passes")
             self._sums = [_local(tf.zeros(v.shape, v.dtype.base_dtype), "sum") for v in variables]
+        # A run of a session with collective ops needs one in each process, so all meet in each.
+        [count] = group(f"{self._name} passes").max([passed.assign_add(1)[tf.newaxis]], "count")
         added = [total.assign_add(g) for total, (g, _) in zip(self._sums, pairs, strict=True)]
-        with tf.control_dependencies(added):
-            self._is_last = tf.equal(passed.assign_add(1) % self._count, 0)
+        self._condition = Condition(tf.equal(count[0] % self._count, 0), always=added)
+        own = [self._scaled_sum(*each) for each in zip(self._sums, added, strict=True)]
+        with self._condition.passed():
+            sent = [tf.identity(total) for total in own]
+        reduced = reduce(list(zip(sent, variables, strict=True)))
+        return [
+            (self._condition.choose(gradient, total), variable)
+            for total, (gradient, variable) in zip(own, reduced, strict=True)
+        ]
 
-        with tf.control_dependencies([self._is_last]):
-            scale = 1 / self._count if self._averages else 1
-            sums = [total.read_value() for total in self._sums]
-        own = sums if scale == 1 else [total * scale for total in sums]
-        # In every pass: in a branch of a condition collective ops have waited for ever.
-        return reduce(list(zip(own, variables, strict=True)))
+    def _scaled_sum(self, total: Any, added: Any) -> Any:
+        """A sum so far, of any shape, as it is sent; read after `added`."""
+        with tf.control_dependencies([added]):
+            value = total.read_value()
+            return value / self._count if self._averages else value
 
     def apply(self, gradients: Sequence[Any], update: Callable[[], Any]) -> Any:
         """An op that makes an update in the last pass only.
@@ -63,13 +74,11 @@ class Passes:
           gradients: what the update is made of, tensors of any shapes.
           update: makes the op of the update.
         """
-
-        def apply_and_begin_anew() -> Any:
-            with tf.control_dependencies([update()]):
-                return tf.group(*(total.assign(tf.zeros_like(total)) for total in self._sums))
-
-        with tf.control_dependencies(gradients):
-            return tf.group(tf.cond(self._is_last, apply_and_begin_anew, tf.no_op))
+        with self._condition.passed(), tf.control_dependencies(gradients):
+            updated = update()
+        with tf.control_dependencies([updated]):
+            cleared = [total.assign(tf.zeros_like(total)) for total in self._sums]
+        return tf.group(*self._condition.done(cleared))
 
 
 def _local(value: Any, name: str) -> Any:

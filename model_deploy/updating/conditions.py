@@ -68,6 +68,21 @@ class Condition:
                 internals.add_control_inputs(op, [self._yes.op])
         return ops
 
+    def choose(self, made: Any, otherwise: Any) -> Any:
+        """Returns a tensor that is there in each step.
+
+        Args:
+          made: its value where the predicate is true, made of tensors made in `passed`.
+          otherwise: its value where it is false; of the same shape and dtype.
+        """
+        if self.is_always_true:
+            return made
+        with tf.control_dependencies([self._no]):
+            otherwise = tf.identity(otherwise)
+        chosen = tf.raw_ops.Merge(inputs=[otherwise, made]).output
+        chosen.set_shape(made.shape)
+        return chosen
+
     def done(self, updates: Sequence[Any]) -> list[Any]:
         """Returns ops that run in each step, after the updates if these are made.
 

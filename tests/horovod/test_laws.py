@@ -47,6 +47,9 @@ def _trainer(optimizer, batch=BATCH, **arguments):
     return build
 
 
+_AVERAGED = {"average_aggregated_gradients": True, "gradient_predivide_factor": 2.0}
+
+
 def _momentum(rate=0.1):
     return lambda: tf.train.MomentumOptimizer(rate, 0.9)
 
@@ -110,28 +113,80 @@ def test_models_and_optimizers_of_keras(library, passes):
         _assert_same(values, expected)
 
 
-@pytest.mark.parametrize(("averages", "rate", "divisor"), [(True, 0.1, 2.0), (False, 0.05, 1.0)])
-def test_passes_are_one_pass_of_all(averages, rate, divisor):
-    """Two passes of one example each, averaged or added up, are one pass of both."""
+def _of_passes(optimizer, in_each, **arguments):
+    """Builds a process that takes one of its examples in each of two passes.
+
+    Args:
+      optimizer: makes the optimizer.
+      in_each: takes the optimizer's gradients, returns fetches of each pass beside the train op.
+      **arguments: of `DistributedOptimizer`.
+    """
 
     def build(rank):
         turn = tf.Variable(-1, trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES])
         place = rank * BATCH + turn.assign_add(1) % 2
-        part = tf.range(place, place + 1)
-        optimizer = hvd.DistributedOptimizer(
-            _momentum(rate)(),
-            backward_passes_per_step=2,
-            average_aggregated_gradients=averages,
-            gradient_predivide_factor=divisor,
-            sparse_as_dense=True,
+        made = hvd.DistributedOptimizer(
+            optimizer(), backward_passes_per_step=2, sparse_as_dense=True, **arguments
         )
+        pairs = made.compute_gradients(_loss_of(tf.range(place, place + 1)))
+        fetched = in_each([gradient for gradient, _ in pairs])
         step = tf.train.get_or_create_global_step()
-        train = optimizer.minimize(_loss_of(part), global_step=step)
-        return train, {v.op.name: v for v in tf.global_variables()}
+        train = made.apply_gradients(pairs, global_step=step)
+        return (train, fetched), {v.op.name: v for v in tf.global_variables()}
 
-    expected = _alone(_momentum())
-    for _, values in run_job(SIZE, build, 2 * STEPS):
+    return build
+
+
+def _adam():
+    return tf.train.AdamOptimizer(epsilon=0.1)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "alone", "arguments"),
+    [
+        pytest.param(_momentum(), _momentum(), _AVERAGED, id="averages"),
+        pytest.param(_momentum(0.05), _momentum(), {}, id="sums"),
+        pytest.param(_adam, _adam, _AVERAGED, id="names"),
+    ],
+)
+@pytest.mark.parametrize("use_resource", [True, False])
+def test_passes_are_one_pass_of_all(optimizer, alone, arguments, use_resource):
+    """Two passes of one example each, averaged or added up, are one pass of both."""
+
+    def with_variables(build):
+        def build_with(rank):
+            with tf.variable_scope("", use_resource=use_resource):
+                return build(rank)
+
+        return build_with
+
+    whole = with_variables(_trainer(alone, batch=SIZE * BATCH))
+    [(_, expected)] = run_job(1, whole, STEPS)
+    parts = with_variables(_of_passes(optimizer, lambda _: (), **arguments))
+    for _, values in run_job(SIZE, parts, 2 * STEPS):
         _assert_same(values, expected)
+
+
+def _gradients_of_all(rank):
+    """Builds the gradients of the variables that have one, on all examples."""
+    del rank
+    loss = _loss(slice(None))
+    return [], list(map(tf.convert_to_tensor, tf.gradients(loss, tf.trainable_variables()[:3])))
+
+
+def test_gradients_travel_in_the_last_pass():
+    """In the first pass a process has its own gradients, in the second the mean of all."""
+    build = _of_passes(lambda: tf.train.GradientDescentOptimizer(0.0), tuple, **_AVERAGED)
+    found = [each for each, _ in run_job(SIZE, build, 2)]
+    firsts, means = ([each[turn][1] for each in found] for turn in (0, 1))
+    assert not np.allclose(firsts[0][1], firsts[1][1])
+    assert not np.allclose(firsts[0][1], means[0][1])
+    for own in means:
+        for gradient, expected in zip(own, means[0], strict=True):
+            np.testing.assert_array_equal(gradient, expected)
+    [(_, whole)] = run_job(1, _gradients_of_all)
+    for gradient, expected in zip(means[0], whole, strict=True):
+        np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
 def test_sixteen_bits_round_what_is_sent():
