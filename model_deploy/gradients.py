@@ -1,7 +1,8 @@
 """Gradients of several clones or towers: their sum or mean, dense and sparse."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+import contextvars
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -9,6 +10,26 @@ from absl import logging
 
 # `(gradient, variable)`; a gradient is a `Tensor`, an `IndexedSlices` or None.
 GradientAndVariable = tuple[Any, Any]
+
+_standing_in = contextvars.ContextVar("gradients of others will replace these", default=False)
+
+
+@contextlib.contextmanager
+def standing_in() -> Iterator[None]:
+    """A `with` block whose gradients stand for those of all clones, which will replace them.
+
+    Values that such a gradient takes from all clones may be those of its own clone.
+    """
+    token = _standing_in.set(True)
+    try:
+        yield
+    finally:
+        _standing_in.reset(token)
+
+
+def stand_in() -> bool:
+    """Whether gradients that are computed now only stand for others, see `standing_in`."""
+    return _standing_in.get()
 
 
 def sum_gradients(

@@ -17,6 +17,7 @@ from model_deploy.estimator.batches import Batches
 from model_deploy.estimator.recording import NotDeployableError, Recorder, check_calls, op_of
 from model_deploy.estimator.regularizers import Regularizers
 from model_deploy.estimator.updates import RecordedUpdate
+from model_deploy.gradients import standing_in
 from model_deploy.hooks import session_hooks
 from model_deploy.op_types import is_assignment
 from model_deploy.optimization import has_tables
@@ -92,7 +93,7 @@ def _training_spec(model: Deployed, features: Any, kwargs: dict[str, Any]) -> An
         recorder = Recorder()
         batch_features, labels = next(batches)
         given = {**kwargs, "labels": labels} if "labels" in kwargs else kwargs
-        with _own_losses(recorder), regularizers.of_part(), recorder.recording():
+        with _own_losses(recorder), regularizers.of_part(), recorder.recording(), standing_in():
             spec = model_fn(features=batch_features, **given)
             check_calls(recorder.calls, spec.train_op)
         if not specs:

@@ -1,9 +1,9 @@
 """`Regularizers`: the losses that a `model_fn` finds in `REGULARIZATION_LOSSES`, once each.
 
-A `model_fn` of Estimator adds regularization to its own loss, as `tf.losses.get_total_loss` does, and
-is called for one part after another.  Regularizers of shared variables are called once, with the
-variables: later parts find these losses.  With variables of its own a clone finds copies of them.
-What `model_fn` adds to the collection itself comes again with each part, and only that part finds it.
+A `model_fn` of Estimator adds regularization to its own loss, as `tf.losses.get_total_loss` does,
+and is called for one part after another.  Regularizers of shared variables are called once, with
+the variables: later parts find these losses.  With variables of its own a clone finds copies of
+them.  Losses that `model_fn` adds itself come anew with each part, and only that part finds them.
 """
 
 import contextlib

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.horovod.operations import group
-from model_deploy.updating.conditions import Condition
+from model_deploy.updating import Condition
 
 Pairs = Sequence[tuple[Any, Any]]
 

@@ -95,7 +95,8 @@ def test_averages_by_all_reduce(tmp_path):
 
 @pytest.mark.one_mode
 @pytest.mark.parametrize("settings", [{}, {"all_reduce": True}], ids=str)
-def test_norms_in_common(settings, tmp_path):
+@pytest.mark.parametrize("style", ["minimize", "clipped"])
+def test_norms_in_common(style, settings, tmp_path):
     """With `sync_batch_norm` a step is that of one clone that normalizes the whole batch."""
 
     def model_fn(features, labels, mode):
@@ -103,8 +104,7 @@ def test_norms_in_common(settings, tmp_path):
         y = tf.squeeze(slim.fully_connected(x, 1, None, weights_initializer=start), 1)
         loss = tf.losses.mean_squared_error(labels, y)
         with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
-            step = tf.train.get_global_step()
-            train_op = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss, step)
+            train_op = models.STYLES[style](tf.train.MomentumOptimizer(0.1, 0.9), loss)
         return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     def values(name, batch_size, config=None):

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.gradients import stand_in
 from model_deploy.rewrites.batch_norm.parts import PartNorms
 
 # The graph's one dict: name of a norm's mean tensor -> (part, place of the norm in the part).
@@ -39,9 +40,13 @@ def note_norms(part: PartNorms) -> None:
 def norm_of_gradient(mean: Any) -> tuple[PartNorms, int, Any]:
     """Returns, for a norm's mean tensor, the norm's part, its place in the part, and its count.
 
+    A gradient that stands in for another one belongs to no part: its sums are those of its clone.
+
     Raises:
       ValueError: if the gradient is not computed by `deploy` or `optimize_clones`.
     """
+    if stand_in():
+        return PartNorms(), 0, tf.ones([], mean.dtype)
     known: list[Mapping[str, tuple[PartNorms, int]]] = mean.graph.get_collection(_NORMS)
     if not _computing.get() or not known or mean.name not in known[0]:
         raise ValueError(
