@@ -247,29 +247,33 @@ def _watched_call(original: Any) -> Any:
         watcher = _watcher.get()
         if watcher is None or _is_legacy(self):
             return original(self, *args, **kwargs)
-        with _loops_of_today(self), watcher.calling(self, lambda: _is_symbolic((args, kwargs))):
+        with _tensorflow_2_in(self), watcher.calling(self, lambda: _is_symbolic((args, kwargs))):
             return original(self, *args, **kwargs)
 
     return call
 
 
 @contextlib.contextmanager
-def _loops_of_today(layer: Any) -> Iterator[None]:
-    """Enables loops of TensorFlow 2 for a layer of Keras 3, in a `with` block.
+def _tensorflow_2_in(layer: Any) -> Iterator[None]:
+    """Enables loops and shapes of TensorFlow 2 for a layer of Keras 3, in a `with` block.
 
     Recurrent layers that return the last output only write it at each step to the same place of a
-    `tf.TensorArray`, which loops of TensorFlow 1 refuse.  Inside of a loop or condition of
-    TensorFlow 1 nothing is changed.
+    `tf.TensorArray`, which loops of TensorFlow 1 refuse.  A GRU takes sizes for integers.  Inside
+    of a loop or condition of TensorFlow 1 loops stay as they are.
     """
-    is_old = not tf.control_flow_v2_enabled() and not makes_old_control_flow(tf.get_default_graph())
-    if not (is_old and _is_keras_3(layer)):
-        yield
-        return
-    tf.enable_control_flow_v2()
+    switches = []
+    if _is_keras_3(layer):
+        if not (tf.control_flow_v2_enabled() or makes_old_control_flow(tf.get_default_graph())):
+            switches.append((tf.enable_control_flow_v2, tf.disable_control_flow_v2))
+        if not isinstance(tf.TensorShape([1])[0], int):
+            switches.append((tf.enable_v2_tensorshape, tf.disable_v2_tensorshape))
+    for enable, _ in switches:
+        enable()
     try:
         yield
     finally:
-        tf.disable_control_flow_v2()
+        for _, disable in switches:
+            disable()
 
 
 def _watched_add_loss(original: Any) -> Any:

@@ -50,17 +50,7 @@ def test_a_stateful_layer(library, options):
         _build(layer, (4, 5, 6), **options)
 
 
-@pytest.mark.parametrize(
-    "library",
-    [
-        pytest.param(
-            KERASES["keras"],
-            marks=pytest.mark.not_v1("Keras 3's GRU takes shapes apart as TensorFlow 2 does"),
-        ),
-        KERASES["tf_keras"],
-    ],
-    ids=["keras", "tf_keras"],
-)
+@BOTH
 def test_one_clone_may_be_stateful(library):
     """One clone has the state for itself: what it assigns is an update op."""
     _build(library.layers.GRU(3, stateful=True), (4, 5, 6), num_clones=1)
