@@ -121,8 +121,10 @@ def translate_optimizer(
         _clip(optimizer),
     )
     translated = (_BY_ROWS if by_rows else _TRANSLATIONS)[name](optimizer, rate).after(before)
-    # tf-keras keeps a schedule's rate in a variable that is not among `optimizer.variables`.
-    forget_variables([*optimizer.variables, optimizer.learning_rate])
+    # tf-keras keeps a schedule's rate in a variable that is not among `optimizer.variables`; Keras
+    # 3 would compute it, in a graph that may be another one.
+    more = [] if keras.__name__ == "keras" else [optimizer.learning_rate]
+    forget_variables([*optimizer.variables, *more])
     return Translation(translated, rate, optimizer.global_clipnorm or None)
 
 

@@ -197,3 +197,15 @@ def test_rate_of_a_callable():
     found = translate_optimizer(keras.optimizers.SGD(lambda: 0.25), step)
     with tf.Session() as session:
         assert session.run(found.learning_rate) == 0.25
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_an_optimizer_of_another_graph(library):
+    """An optimizer with a schedule serves several graphs, none of which it was made in."""
+    with tf.Graph().as_default():
+        kinds = LIBRARIES[library].optimizers
+        made = kinds.Adam(kinds.schedules.ExponentialDecay(0.1, 2, 0.25))
+    for step in (0, 2):
+        with tf.Graph().as_default(), tf.Session() as session:
+            _, rate, _ = translate_optimizer(made, tf.constant(step, tf.int64))
+            assert session.run(rate) == pytest.approx(0.1 * 0.25 ** (step / 2))
