@@ -17,6 +17,8 @@ from model_deploy.launch import ReservedPorts
 
 STEPS = "steps/s of each worker"
 OURS, HOROVOD = "all-reduce", "hvd.DistributedOptimizer"
+PASSES = 4
+OF_PASSES = f"backward_passes_per_step={PASSES}"
 NUM_WORKERS, MEGABITS, FIRST_PORT = 4, 400, 2222
 
 
@@ -33,13 +35,18 @@ def _benchmark(settings: Settings, is_slow: bool) -> Benchmark:
     def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
         reason = namespaces.missing() if is_slow else None
         if reason is not None:
-            return dict.fromkeys((OURS, HOROVOD), Absent(reason))
+            return dict.fromkeys((OURS, HOROVOD, OF_PASSES), Absent(reason))
         within: list[Sequence[str]] = [()] * NUM_WORKERS
         if is_slow:
             hosts = stack.enter_context(namespaces.slow_network(NUM_WORKERS, MEGABITS))
             within = [host.within for host in hosts]
         contenders: dict[str, Measure | Absent] = {}
-        for i, (name, start_all) in enumerate(((OURS, _start_ours), (HOROVOD, _start_horovod))):
+        starts = {
+            OURS: _start_ours,
+            HOROVOD: _start_horovod,
+            OF_PASSES: functools.partial(_start_horovod, passes=PASSES),
+        }
+        for i, (name, start_all) in enumerate(starts.items()):
             if is_slow:
                 addresses = [f"{host.address}:{FIRST_PORT + i}" for host in hosts]
             else:
@@ -53,7 +60,8 @@ def _benchmark(settings: Settings, is_slow: bool) -> Benchmark:
         title=f"Horovod: {where}",
         does=(
             f"{NUM_WORKERS} workers on {where} train the same {megabytes} MB of float32 variables, "
-            "by `train` and by a `MonitoredTrainingSession` as programs of Horovod have it."
+            "by `train` and by a `MonitoredTrainingSession` as programs of Horovod have it; with "
+            "several passes for each update a step is one pass."
         ),
         quantities=(STEPS,),
         reference=OURS,
@@ -77,6 +85,7 @@ def _start_horovod(
     addresses: Sequence[str],
     within: Sequence[Sequence[str]],
     megabytes: float,
+    passes: int = 1,
 ) -> list[Child]:
     workers = [
         stack.enter_context(
@@ -88,6 +97,7 @@ def _start_horovod(
                 task_id=task,
                 megabytes=megabytes,
                 threads=THREADS,
+                passes=passes,
             )
         )
         for task in range(NUM_WORKERS)

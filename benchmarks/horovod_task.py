@@ -30,6 +30,7 @@ def serve_worker(
     task_id: int,
     megabytes: float,
     threads: int,
+    passes: int = 1,
 ) -> None:
     """A worker; trains a round of steps per order, answers "seconds".
 
@@ -39,6 +40,7 @@ def serve_worker(
       task_id: of this worker.
       megabytes: of float32 gradients, in equal variables, one of each layer.
       threads: for ops.
+      passes: for each update; a step of a round is one pass.
     """
     tf1.disable_eager_execution()
     place = {"cluster": {"worker": worker_hosts}, "task": {"type": "worker", "index": task_id}}
@@ -52,7 +54,9 @@ def serve_worker(
     ]
     loss = computation.chain([tf.convert_to_tensor(value) for value in values])
     step = tf1.train.get_or_create_global_step()
-    optimizer = hvd.DistributedOptimizer(tf1.train.GradientDescentOptimizer(0.001))
+    optimizer = hvd.DistributedOptimizer(
+        tf1.train.GradientDescentOptimizer(0.001), backward_passes_per_step=passes
+    )
     train_op = optimizer.minimize(loss, global_step=step)
     config = tf1.ConfigProto(inter_op_parallelism_threads=threads)
     hooks = [hvd.BroadcastGlobalVariablesHook(0), _OrdersOfEachStep(requests, computation)]
