@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk
-from model_deploy.clones import collect_members
+from model_deploy.clones import Members, collect_members
 from model_deploy.parts import Clone
 
 
@@ -42,18 +42,23 @@ class Losses(NamedTuple):
 
 
 def gather_losses(
-    clones: Sequence[Clone], regularization_losses: Sequence[Any] | None = None
+    clones: Sequence[Clone],
+    regularization_losses: Sequence[Any] | None = None,
+    *,
+    all_clones: Sequence[Clone] | None = None,
 ) -> Losses:
     """Gathers the losses of `clones` and the losses that count once.
 
     Reads the collections `LOSSES` and `REGULARIZATION_LOSSES`.  With n clones (or parts of clones)
     the losses of each are divided by n, so that equal parts of a batch give the mean over the whole
-    batch.  Regularization and losses made outside `model_fn` count once.
+    batch.  Regularization of variables and losses made outside `model_fn` count once.  What each
+    clone adds to `REGULARIZATION_LOSSES` itself counts as its `LOSSES` do.
 
     Args:
-      clones: the clones of one deployment.
+      clones: the clones of one deployment, or some of them.
       regularization_losses: scalar losses to use in place of the collection; an
         empty list for none.
+      all_clones: all clones of the deployment; by default `clones`.
 
     Raises:
       ValueError: if `clones` is empty, if there is no loss at all, or if a loss is not a scalar.
@@ -63,7 +68,11 @@ def gather_losses(
     members = collect_members(tf.GraphKeys.LOSSES, clones)
     if regularization_losses is None:
         made_here = [loss for losses in members.clones for loss in losses]
-        regularization_losses = _regularization_losses(clones, made_here)
+        regularization = _divided_regularization(all_clones or clones, made_here)
+        of_clone = dict(zip(map(id, all_clones or clones), regularization.clones, strict=True))
+        for clone, losses in zip(clones, members.clones, strict=True):
+            losses.extend(of_clone[id(clone)])
+        regularization_losses = regularization.shared
     parts = [*members.clones, members.shared, list(regularization_losses)]
     _check_losses([loss for part in parts for loss in part])
     clone_losses = []
@@ -87,15 +96,26 @@ def regularizer_scope(loss: Any) -> str | None:
     return match.group() if match else None
 
 
-def _regularization_losses(clones: Sequence[Clone], clone_losses: Sequence[Any]) -> list[Any]:
-    """Returns the graph's regularization losses, without those of other deployments' variables."""
-    losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+def _divided_regularization(clones: Sequence[Clone], clone_losses: Sequence[Any]) -> Members:
+    """Divides the graph's regularization losses into those of each clone and those that count once.
+
+    Losses that count once are those of variables, which only the first clone makes, and those made
+    outside of `model_fn`.  All clones make the others anew, so each makes as many as the first one;
+    where one does not, all count once.  Those of variables that the deployment does not use are
+    left out.
+    """
     members = collect_members(tf.GraphKeys.REGULARIZATION_LOSSES, clones)
     ours = {id(loss) for part in (*members.clones, members.shared) for loss in part}
-    if len(ours) == len(losses):
-        return losses
-    used = graph_walk.variables_read(clone_losses)
-    return [loss for loss in losses if id(loss) in ours or used & graph_walk.variables_read([loss])]
+    losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+    others = [loss for loss in losses if id(loss) not in ours and regularizer_scope(loss)]
+    if others:
+        used = graph_walk.variables_read(clone_losses)
+        ours |= {id(loss) for loss in others if used & graph_walk.variables_read([loss])}
+    own = [[loss for loss in part if not regularizer_scope(loss)] for part in members.clones]
+    if len(clones) == 1 or len(set(map(len, own))) > 1:
+        own = [[] for _ in clones]
+    once = ours - {id(loss) for part in own for loss in part}
+    return Members(own, [loss for loss in losses if id(loss) in once])
 
 
 def _check_losses(losses: Sequence[Any]) -> None:

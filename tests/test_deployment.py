@@ -245,6 +245,41 @@ def test_given_regularization_is_used():
     assert _values(totals) == [1 + 5, 1, 1 + 7]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_clones": 1},
+        {"num_clones": 4},
+        {"num_clones": 2, "copy_clones": True},
+        {"num_clones": 2, "all_reduce": True},
+        {"num_clones": 2, "accumulate_steps": 2},
+    ],
+    ids=str,
+)
+def test_regularization_that_each_clone_adds(settings):
+    """Of variables it counts once, of activations it is the mean over clones, whatever they are.
+
+    With x of 1 to 4 and w = 1 the mean of w x is 2.5 and that of (w x)^2 7.5.
+    """
+
+    def model_fn(parts):
+        weight = tf.get_variable(
+            "w", [], regularizer=lambda w: 5 * w, initializer=tf.ones_initializer()
+        )
+        values = weight * next(parts)
+        tf.losses.add_loss(tf.reduce_mean(values))
+        tf.losses.add_loss(3 * weight, tf.GraphKeys.REGULARIZATION_LOSSES)
+        squares = 2 * tf.reduce_mean(tf.square(values))
+        tf.losses.add_loss(squares, tf.GraphKeys.REGULARIZATION_LOSSES)
+
+    config = LogicalDevices(**settings)
+    parts = iter(tf.split(tf.constant([1.0, 2.0, 3.0, 4.0]), config.batches_per_step))
+    model = deploy(config, model_fn, [parts], optimizer=SGD(0.01))
+    losses, [weight] = _run(model, 1, tf.trainable_variables()[:1])
+    assert losses == [2.5 + 3 + 2 * 7.5 + 5]
+    assert weight == pytest.approx(1 - 0.01 * (2.5 + 3 + 4 * 7.5 + 5))
+
+
 @pytest.mark.parametrize("num_clones", [1, 2])
 def test_training_and_evaluation_in_one_graph(num_clones):
     """A second deployment that reuses the variables has the same loss, counted once."""

@@ -10,7 +10,7 @@ from model_deploy.gradients import GradientAndVariable, values_of
 from model_deploy.keras_layers import update_after
 from model_deploy.losses import gather_losses
 from model_deploy.parameter_servers import StepCounter, pack_gradients
-from model_deploy.parts import Clone, parts_by_clone
+from model_deploy.parts import parts_by_clone
 from model_deploy.updating import apply_changes, with_functions
 from model_deploy.ways.way import CloneUpdate, Training, Update, Way
 
@@ -39,10 +39,7 @@ class EachClone(Way):
         """Builds the update of the clone with parts at places `group`; returns gradients too."""
         members = collect_members(tf.GraphKeys.UPDATE_OPS, training.clones)
         parts = [training.clones[i] for i in group]
-        regularization = training.regularization_losses
-        if regularization is None:
-            regularization = clone_regularization(training.clones, group)
-        losses = gather_losses(parts, regularization)
+        losses = gather_losses(parts, training.regularization_losses, all_clones=training.clones)
         gradients = training.clip(training.gradients(parts, losses))
         loss = losses.total()
         collected = update_after(members.clones[group[0]], loss)
@@ -74,31 +71,3 @@ class EachClone(Way):
 
     def __str__(self) -> str:
         return "asynchronous: an update of each clone"
-
-
-def clone_regularization(clones: Sequence[Clone], parts: Sequence[int]) -> list[Any]:
-    """Returns the regularization losses that count in one clone's update.
-
-    These are losses made by the clone itself, losses made outside of `model_fn`, and losses of
-    shared variables, which only the first clone made, together with the variables.
-
-    Reads the collection `REGULARIZATION_LOSSES`.
-
-    Args:
-      clones: all clones of the deployment.
-      parts: places in `clones` of the clone's parts.
-
-    Returns:
-      Scalars.
-    """
-    members = collect_members(tf.GraphKeys.REGULARIZATION_LOSSES, clones)
-    own = [loss for i in parts for loss in members.clones[i]]
-    first = members.clones[0] if 0 not in parts else []
-    # A loss of the first clone's activations has a counterpart in this clone; one of variables not.
-    names = {_name_in_clone(loss, clones[i]) for i in parts for loss in members.clones[i]}
-    of_variables = [loss for loss in first if _name_in_clone(loss, clones[0]) not in names]
-    return [*of_variables, *own, *members.shared]
-
-
-def _name_in_clone(item: Any, clone: Clone) -> str:
-    return str(item.name).removeprefix(clone.scope)
