@@ -114,8 +114,9 @@ class Asked:
 
 
 def _by_table(requests: Sequence[Request]) -> list[list[Request]]:
+    """Groups requests that are answered together, those for which rows are made first."""
     groups: dict[Any, list[Request]] = {}
-    for request in requests:
+    for request in sorted(requests, key=lambda request: not request.is_training):
         groups.setdefault((request.shards.key, request.is_training), []).append(request)
     return list(groups.values())
 
@@ -143,7 +144,14 @@ def _ask(places: Sequence[tuple[Asked, int]], server: str, worker: str) -> None:
     is_near = _process(server) == _process(worker)
     if not is_near:
         ids = send_ids(ids, worker, server)
-    found = [table.look_up(number, each) for (table, number), each in zip(places, ids, strict=True)]
+    found: list[Found] = []
+    before: dict[tuple[str, int], list[Any]] = {}
+    for (table, number), each in zip(places, ids, strict=True):
+        # A look-up that makes no rows waits, so that it sees those which the step makes.
+        of_shard = before.setdefault((table.shards.key, number), [])
+        with tf.control_dependencies(of_shard):
+            found.append(table.look_up(number, each))
+        of_shard.append(found[-1].values)
     if not is_near:
         found = _sent(found, server, worker)
     for (table, number), each in zip(places, found, strict=True):

@@ -44,7 +44,8 @@ def look_up(
       combiner: None for a row per id; `sum` for the sum over the ids of an example, each times its
         weight, `mean` for that sum divided by the sum of the weights, `sqrtn` for that sum divided
         by the root of the sum of their squares; an example without ids gets zeros.
-      is_training: whether a growing table makes rows and notes which are used.
+      is_training: whether a growing table makes rows and notes which are used.  A look-up that does
+        not comes after those of the step that do.
 
     Returns:
       float32 [..., width]: without a combiner of the structure of `ids`; with one, the last

@@ -224,6 +224,24 @@ def test_sparse_gradients_stay_sparse(variable_kind):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("dtype", "use"),
+    [(tf.float32, lambda table: tf.nn.embedding_lookup(table, [2, 2])), (tf.float64, tf.identity)],
+    ids=["all gradients are sparse", "all gradients have another type"],
+)
+def test_a_loss_with_which_nothing_travels(dtype, use, variable_kind):
+    """A step ends though the clones' losses are summed by an op of their own."""
+
+    def model_fn():
+        table = tf.get_variable("table", [3], dtype, initializer=tf.zeros_initializer())
+        tf.losses.add_loss(2 * tf.reduce_sum(tf.cast(use(table), tf.float32)))
+
+    model = deploy(_config(2), model_fn, optimizer=harness.sgd(1.0))
+    _, [table] = harness.run_steps(model, tf.trainable_variables(), steps=2)
+    assert table.tolist() == ([0, 0, -8] if dtype == tf.float32 else [-4, -4, -4])
+
+
+@pytest.mark.gpu
 def test_dense_and_sparse_gradients_of_one_variable():
     """A variable that is sparse in one clone and dense in another gets the sum of both."""
     uses = iter([lambda table: tf.nn.embedding_lookup(table, [2, 2]), lambda table: table])

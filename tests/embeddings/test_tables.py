@@ -5,6 +5,7 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -88,6 +89,25 @@ def _table(**settings):
 def test_which_ids_have_rows(table, steps, expected):
     """Rows are made and dropped as the fields of the table say."""
     assert _ids_by_step(table, steps) == expected
+
+
+@pytest.mark.parametrize("clones", [{"num_clones": 1}, {"num_clones": 2, "all_reduce": True}])
+def test_a_look_up_without_training_sees_the_rows_of_the_step(clones):
+    """In a step it comes after the look-up that makes rows, though that one's ids are late."""
+    table = _table(max_rows=10, initial=embeddings.Constant(3.0), without_row=0.0)
+    seen = []
+
+    def model_fn():
+        late = tf.numpy_function(lambda: time.sleep(0.3) or np.array([7, 9]), [], tf.int64)
+        late.set_shape([2])
+        seen.append(embeddings.look_up(table, tf.constant([7, 8]), is_training=False))
+        tf.losses.add_loss(tf.reduce_sum(embeddings.look_up(table, late)))
+
+    replica = harness.Replica(LogicalDevices(**clones), model_fn, lambda: harness.sgd(0.0))
+    with replica.open() as session:
+        replica.start()
+        rows, _ = session.run([seen, replica.model.train_op])
+    assert [found.tolist() for found in rows] == [[[3.0, 3.0], [0.0, 0.0]]] * len(seen)
 
 
 def test_chances_are_kept():
