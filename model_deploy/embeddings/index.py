@@ -194,7 +194,9 @@ class Index:
         return tf.where(rows >= 0, rows, _filled(rows, self.num_rows))
 
     def insert(self, ids: Any) -> tuple[Any, Any]:
-        """Gives rows to ids that have none, the first of them where not enough rows are free.
+        """Gives rows to ids that have none, to some of them where not enough rows are free.
+
+        Which ones follows from the ids, whatever their order, as it depends on the clones.
 
         Args:
           ids: different ids, int64 [n].
@@ -204,8 +206,9 @@ class Index:
         """
         with tf.control_dependencies([ids]):
             num_free, stamp = self._num_free.read_value(), self._stamp.read_value()
-        count = tf.minimum(tf.size(ids, out_type=tf.int64), num_free)
-        taken = ids[:count]
+        wanted = tf.size(ids, out_type=tf.int64)
+        count = tf.minimum(wanted, num_free)
+        taken = tf.cond(wanted > count, lambda: _some(ids, count), lambda: tf.identity(ids))
         places = tf.range(num_free - 1, num_free - count - 1, -1)
         rows = tf.cast(self._free.sparse_read(places), tf.int64)
         stamp = _next_stamp(stamp, taken)
@@ -371,6 +374,12 @@ def _filled(like: Any, value: Any) -> Any:
 def _tie(ids: Any) -> Any:
     high = tf.bitwise.right_shift(mixed(ids), tf.constant(64 - _TIE_BITS, tf.uint64))
     return tf.bitcast(high, tf.int64)
+
+
+def _some(ids: Any, count: Any) -> Any:
+    """Returns `count` of different ids, int64 [n], the same ones for any order of them."""
+    key = tf.bitcast(tf.bitwise.right_shift(mixed(ids), tf.constant(1, tf.uint64)), tf.int64)
+    return tf.gather(ids, tf.math.top_k(-key, tf.cast(count, tf.int32)).indices)
 
 
 def _next_stamp(stamp: Any, ids: Any) -> Any:

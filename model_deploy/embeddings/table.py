@@ -64,7 +64,9 @@ class GrowingTable(_Table):
 
     Which ids have rows follows from the data alone where replicas make each step together: within a
     step rows are only made, and before a step's first look-up the rows beyond `max_rows` are
-    dropped, to nine tenths of `max_rows`.
+    dropped, to nine tenths of `max_rows`.  Where a step has not enough rows for its new ids, a hash
+    of the ids says which get one, but on parameter servers the replica that comes first is served
+    first.
 
     Attributes:
       max_rows: how many rows there are at most when a step begins.
