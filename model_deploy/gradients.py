@@ -121,7 +121,19 @@ def clip_by_global_norm(
     if not max_norm > 0:
         raise ValueError(f"clip_norm must be more than 0, got {max_norm}")
     unique = [_add_up_rows(gradient) for gradient, _ in gradients]
-    clipped, _ = tf.clip_by_global_norm(unique, max_norm)
+    of_dtype: dict[tf.DType, list[int]] = {}
+    for i, gradient in enumerate(unique):
+        of_dtype.setdefault(gradient.dtype, []).append(i)
+    norm = None
+    if len(of_dtype) > 1:  # TensorFlow's function takes tensors of one type
+        norms = [tf.linalg.global_norm([unique[i] for i in own]) for own in of_dtype.values()]
+        norm = tf.linalg.global_norm([tf.cast(each, tf.float32) for each in norms])
+    clipped: list[Any] = [None] * len(unique)
+    for dtype, own in of_dtype.items():
+        its_norm = None if norm is None else tf.cast(norm, dtype)
+        scaled, _ = tf.clip_by_global_norm([unique[i] for i in own], max_norm, its_norm)
+        for i, gradient in zip(own, scaled, strict=True):
+            clipped[i] = gradient
     return [(gradient, var) for gradient, (_, var) in zip(clipped, gradients, strict=True)]
 
 

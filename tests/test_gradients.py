@@ -102,8 +102,9 @@ def test_rejects(function):
 @pytest.mark.parametrize(
     ("max_norm", "factor"), [(6.5, 0.5), (13.0, 1.0), (20.0, 1.0)], ids=["half", "at", "below"]
 )
-def test_clip(sparse, max_norm, factor):
-    """Gradients of joint norm 13 = |(5, 12)| are scaled to the norm allowed.
+@pytest.mark.parametrize("other", [tf.float32, tf.float64], ids=["one type", "two types"])
+def test_clip(sparse, max_norm, factor, other):
+    """Gradients of joint norm 13 = |(5, 12)| are scaled to the norm allowed, each in its type.
 
     The sparse gradient holds row 1 twice, as (2, 0) and (3, 0), which count as (5, 0).
     """
@@ -111,10 +112,11 @@ def test_clip(sparse, max_norm, factor):
     rows = tf.IndexedSlices(
         tf.constant([[2.0, 0.0], [3.0, 0.0]]), tf.constant([1, 1]), tf.constant([3, 2])
     )
-    twelve = tf.constant([[0.0, 12.0], [0.0, 0.0], [0.0, 0.0]])
+    twelve = tf.constant([[0.0, 12.0], [0.0, 0.0], [0.0, 0.0]], other)
     pairs = [(rows if sparse else dense, _variable("a")), (twelve, _variable("b"))]
     (first, _), (second, _) = clip_by_global_norm(pairs, max_norm)
     assert isinstance(first, tf.IndexedSlices) == sparse
+    assert (first.dtype, second.dtype) == (tf.float32, other)
     assert _evaluate(first) == [[0.0, 0.0], [5 * factor, 0.0], [0.0, 0.0]]
     assert _evaluate(second) == [[0.0, 12 * factor], [0.0, 0.0], [0.0, 0.0]]
 
