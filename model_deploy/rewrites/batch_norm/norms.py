@@ -130,10 +130,18 @@ class BatchNorms(Feature):
             norms = [part.norms[place] if place < len(part.norms) else None for part in parts]
             _check_alike(norms)
             for ops in zip(*(norm.sums for norm in norms if norm is not None), strict=True):
-                self._join_ops(list(ops), collectives)
+                self._join_ops(list(ops), collectives, together=True)
 
-    def _join_ops(self, ops: list[Any], collectives: Collectives | None) -> None:
-        """Connects the consumers of the clones' own values to the sum over clones."""
+    def _join_ops(
+        self, ops: list[Any], collectives: Collectives | None, *, together: bool = False
+    ) -> None:
+        """Connects the consumers of the clones' own values to the sum over clones.
+
+        Args:
+          ops: for each clone the op that takes its own value.
+          collectives: see `join`.
+          together: whether a run of one clone's consumers alone runs the collective ops of all.
+        """
         first = ops[0]
         if first.name in self._joined:
             return
@@ -154,6 +162,8 @@ class BatchNorms(Feature):
                     sums = [tf.add_n(values, name="sum")] * len(values)
         for op, total in zip(ops, sums, strict=True):
             internals.replace_input(op, 0, total)
+            if together:
+                internals.add_control_inputs(op, [each.op for each in sums if each is not total])
 
 
 def _is_moment_of_batch(new: NewOp) -> bool:

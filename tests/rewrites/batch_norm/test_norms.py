@@ -471,6 +471,17 @@ def test_losses_of_all_clones_count_once(copy_clones):
         np.testing.assert_allclose(value, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("options", [{}, {"all_reduce": True}], ids=str)
+def test_a_run_of_one_clone(options):
+    """It gives the clone's outputs as a run of all, and does not wait for the others."""
+    run = harness.Replica(_config(**options), GOLDENS["batch_norm"])
+    with run.open() as session:
+        run.start()
+        alone = [session.run(clone.outputs) for clone in run.model.clones]
+        together = session.run([clone.outputs for clone in run.model.clones])
+    np.testing.assert_allclose(alone, together, rtol=1e-6)
+
+
 def test_asynchronous_clones_are_refused():
     """Clones that go each at its own pace have no common batch; one clone alone has its own."""
     message = "asynchronous must be False with sync_batch_norm=True and several clones, got True"
