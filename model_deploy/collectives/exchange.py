@@ -73,9 +73,7 @@ def exchange_gradients(
         None if rest is None else functools.partial(rest.run, sums_of),
     )
     for of_clones in list(zip(*sums, strict=True))[len(variables) :]:
-        # An op of all clones needs all of them in a run, also where nothing else travels with it.
-        with tf.control_dependencies(of_clones[1:]):
-            loss_sums.append(tf.identity(of_clones[0]))
+        loss_sums.append(collectives.together(of_clones)[0])
     rows = _gather_rows(collectives, sparse, scale, wire_dtype)
     reduced = []
     for i, of_clone in enumerate(sums):

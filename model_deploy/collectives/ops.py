@@ -136,6 +136,21 @@ class Collectives:
             ),
         )
 
+    def together(self, results: Sequence[Any]) -> PerClone:
+        """Returns results such that a run that needs that of one clone runs the ops of all.
+
+        An op waits for those of all other devices: a run of one of them alone would never end.
+
+        Args:
+          results: what a collective op has given, a tensor for each clone.
+        """
+
+        def result_after_all(i: int) -> Any:
+            with tf.control_dependencies([*results[:i], *results[i + 1 :]]):
+                return tf.identity(results[i])
+
+        return self.on_devices(result_after_all)
+
     def first_clones(self) -> "Collectives":
         """Returns the same sequence of ops, restricted to the first clone of each process."""
         return Collectives(

@@ -61,5 +61,5 @@ class SharedLookUps(Feature):
         counts = collectives.gather(
             collectives.on_devices(lambda i: tf.size(ids[i])[tf.newaxis]), f"ids of {name}"
         )
-        gathered = gather_rows(collectives, ids, counts, f"{name} ids")
+        gathered = collectives.together(gather_rows(collectives, ids, counts, f"{name} ids"))
         return collectives.on_devices(lambda i: tf.unique(gathered[i]).y)

@@ -130,6 +130,17 @@ def test_who_gets_the_last_rows_depends_on_no_division(clones):
     assert sorted(set(values["t/index/ids"]) - {-1}) == _least(5, ids.ravel().tolist())
 
 
+def test_a_run_of_one_clone():
+    """By all-reduce, too, its rows are to be had without those of the other clone."""
+    config = LogicalDevices(num_clones=2, all_reduce=True)
+    run = harness.Replica(config, models.golden(models.growing()))
+    with run.open() as session:
+        run.start()
+        alone = [session.run(clone.outputs) for clone in run.model.clones]
+        together = session.run([clone.outputs for clone in run.model.clones])
+    np.testing.assert_allclose(alone, together, rtol=1e-6)
+
+
 @pytest.mark.parametrize("clones", [{"num_clones": 1}, {"num_clones": 2, "all_reduce": True}])
 def test_a_look_up_without_training_sees_the_rows_of_the_step(clones):
     """In a step it comes after the look-up that makes rows, though that one's ids are late."""

@@ -140,7 +140,7 @@ class BatchNorms(Feature):
         Args:
           ops: for each clone the op that takes its own value.
           collectives: see `join`.
-          together: whether a run of one clone's consumers alone runs the collective ops of all.
+          together: see `Collectives.together`.
         """
         first = ops[0]
         if first.name in self._joined:
@@ -157,13 +157,12 @@ class BatchNorms(Feature):
             if collectives is not None:
                 label = f"batch norm {len(self._joined)} {values[0].shape}"
                 sums = collectives.sum(values, label)
+                sums = collectives.together(sums) if together else sums
             else:
                 with tf.device(first.device):
                     sums = [tf.add_n(values, name="sum")] * len(values)
         for op, total in zip(ops, sums, strict=True):
             internals.replace_input(op, 0, total)
-            if together:
-                internals.add_control_inputs(op, [each.op for each in sums if each is not total])
 
 
 def _is_moment_of_batch(new: NewOp) -> bool:
