@@ -124,14 +124,16 @@ def clip_by_global_norm(
     of_dtype: dict[tf.DType, list[int]] = {}
     for i, gradient in enumerate(unique):
         of_dtype.setdefault(gradient.dtype, []).append(i)
-    norm = None
-    if len(of_dtype) > 1:  # TensorFlow's function takes tensors of one type
-        norms = [tf.linalg.global_norm([unique[i] for i in own]) for own in of_dtype.values()]
+    # TensorFlow's functions take tensors of one type.
+    norms = [tf.linalg.global_norm([unique[i] for i in own]) for own in of_dtype.values()]
+    norm = norms[0]
+    if len(norms) > 1:
         norm = tf.linalg.global_norm([tf.cast(each, tf.float32) for each in norms])
+    norm = tf.where(norm < max_norm, tf.constant(max_norm, norm.dtype), norm)  # 1 / 0 is infinite
     clipped: list[Any] = [None] * len(unique)
     for dtype, own in of_dtype.items():
-        its_norm = None if norm is None else tf.cast(norm, dtype)
-        scaled, _ = tf.clip_by_global_norm([unique[i] for i in own], max_norm, its_norm)
+        gradients_of_dtype = [unique[i] for i in own]
+        scaled, _ = tf.clip_by_global_norm(gradients_of_dtype, max_norm, tf.cast(norm, dtype))
         for i, gradient in zip(own, scaled, strict=True):
             clipped[i] = gradient
     return [(gradient, var) for gradient, (_, var) in zip(clipped, gradients, strict=True)]

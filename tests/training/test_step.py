@@ -163,6 +163,20 @@ def test_check_numerics_beside_conditions(tmp_path, settings):
 
 
 @pytest.mark.one_mode
+def test_check_numerics_with_clipped_gradients_of_zero(tmp_path):
+    """Clipping divides by no norm of 0."""
+
+    def model_fn():
+        weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
+        tf.losses.add_loss(tf.square(weight))
+
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    model = deploy(LogicalDevices(num_clones=2), model_fn, optimizer=optimizer, clip_norm=0.5)
+    options = {"check_numerics": True, "session_config": cpu_config()}
+    assert train(model, tmp_path, max_steps=2, **options).global_step == 2
+
+
+@pytest.mark.one_mode
 def test_check_numerics_sees_gradients(tmp_path):
     """A gradient that is infinite stops the run, though the loss is 0."""
 
