@@ -43,7 +43,7 @@ class Verification:
         self._report = report
         self._every = list(every)
         self._last_step = last_step
-        self._gradients = CloneGradients(model.clones)
+        self._gradients = CloneGradients(model.clones, report)
         self._step = ops_of_step([each.op for each in (report, *self._gradients.tensors)])
         self._once = OnceOps(self._step)
         self._kept = KeptValues(self._step.changed)

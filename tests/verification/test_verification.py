@@ -1,5 +1,8 @@
 """A step that is made twice: what is found, what is not, and what a step is afterwards."""
 
+import itertools
+import time
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -89,6 +92,35 @@ def test_a_verified_step_is_a_step(case):
             values = steps.session.run({v.op.name: v for v in tf.global_variables()})
             ends.append({name: value.tobytes() for name, value in values.items()})
     assert ends[0] == ends[1]
+
+
+@pytest.mark.one_mode
+def test_a_sum_begins_with_the_same_value():
+    """(3 + 1e8) - 1e8 is 0 in float32, and (-1e8 + 1e8) + 3 is 3: a sum whose first values others
+    keep, in the first making longer than in the second one, begins with the same value in both.
+    """
+    makings = itertools.count()
+
+    def kept(*_):
+        time.sleep(0.0 if next(makings) % 2 else 0.4)
+        return np.float32(0)
+
+    def late(value):
+        time.sleep(0.2)
+        return value
+
+    def model_fn():
+        weight = tf.get_variable("weight", [], initializer=tf.ones_initializer())
+        value = tf.stop_gradient(weight[tf.newaxis])
+        first, second = value * 3.0, value * 1e8
+        third = tf.py_func(late, [value], tf.float32) * -1e8
+        tf.losses.add_loss(tf.add_n([first, second, third])[0])
+        tf.losses.add_loss(weight**2)
+        tf.losses.add_loss(tf.py_func(kept, [first, second], tf.float32))
+
+    model = deploy(LogicalDevices(), model_fn, optimizer=sgd(0.0))
+    with Steps(model).opened() as steps:
+        assert 1.0 in steps.verify()  # the loss
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["by tensors", "by control inputs"])
