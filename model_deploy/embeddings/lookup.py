@@ -54,11 +54,12 @@ def look_up(
     Raises:
       ValueError: if a type, rank or structure is another one, or inside of a loop or condition.
     """
-    ids, weights, like = _flat(table, ids, weights, combiner)
-    rows = _rows(table, ids, is_training)
-    if combiner is None:
-        return like.with_rows(rows)
-    return _combined(rows, weights, like, combiner)
+    with _not_compiled():
+        ids, weights, like = _flat(table, ids, weights, combiner)
+        rows = _rows(table, ids, is_training)
+        if combiner is None:
+            return like.with_rows(rows)
+        return _combined(rows, weights, like, combiner)
 
 
 class _Structure:
@@ -184,6 +185,19 @@ def _rows(table: Any, ids: Any, is_training: bool) -> Any:
     else:
         asking[1].append(request)
     return rows
+
+
+def _not_compiled() -> contextlib.AbstractContextManager[Any]:
+    """Opens a scope of ops that `xla` leaves alone.
+
+    Their sizes are those of a step's ids.  XLA would compile them anew for each, and takes the
+    largest possible number for that of ids in the rows of a ragged tensor.
+    """
+    asking = _asking.get()
+    if asking is None or not asking[0].xla:
+        return contextlib.nullcontext()
+    scope: contextlib.AbstractContextManager[Any] = tf.xla.experimental.jit_scope(compile_ops=False)
+    return scope
 
 
 @contextlib.contextmanager

@@ -3,11 +3,14 @@
 import functools
 import itertools
 
+import numpy as np
 import pytest
+import tensorflow.compat.v1 as tf
 
+from model_deploy import embeddings
 from tests import clusters, harness
 from tests.embeddings import models
-from tests.goldens import LogicalDevices
+from tests.goldens import NUM_EXAMPLES, Golden, LogicalDevices
 
 _SERVERS = {"num_ps_tasks": 2}
 _REPLICAS = {"num_replicas": 2}
@@ -99,3 +102,26 @@ def test_features_meet_tables(feature):
     [run] = _run(LogicalDevices(**settings), TABLES["growing"])
     found = models.by_id({k: v for k, v in run.values.items() if not k.startswith("loss_scale/")})
     harness.assert_close(found, expected, tolerance)
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize("kind", ["ragged", "sparse"])
+def test_compiled_clones_combine_lists(kind):
+    """XLA leaves alone what has the size of a step's ids, of which an example has 0 to 4."""
+    lengths = (np.arange(NUM_EXAMPLES)[:, np.newaxis] + np.arange(models.STEPS)) % 5
+
+    def model_fn(features, labels):
+        own = features[:, models.STEPS + tf.cast(tf.train.get_or_create_global_step(), tf.int32)]
+        ids = tf.boolean_mask(features[:, :4], tf.sequence_mask(own, 4))
+        lists = tf.RaggedTensor.from_row_lengths(ids, own)
+        lists = lists if kind == "ragged" else lists.to_sparse()
+        rows = embeddings.look_up(TABLES["growing"], lists, combiner="mean")
+        tf.losses.mean_squared_error(labels, tf.reduce_sum(tf.tanh(rows), 1))
+
+    features = np.concatenate([models.IDS, lengths], 1)
+    golden = Golden("lists", features, models.LABELS, model_fn)
+    run, one = (
+        harness.Replica(LogicalDevices(**settings), golden, harness.momentum)()
+        for settings in ({"num_clones": 2, "xla": True}, {})
+    )
+    harness.assert_close(models.by_id(run.values), models.by_id(one.values), _ORDER)
