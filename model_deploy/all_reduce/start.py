@@ -12,7 +12,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.hooks import add_session_hook
 
 # The dtypes of variables that collective ops can send and add.
-DTYPES = (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
+DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
 
 
 class StartHook(tf.train.SessionRunHook):

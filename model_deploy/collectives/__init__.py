@@ -1,6 +1,7 @@
 """Exchange between the clones of all replicas: collective ops, packs, sums of gradients."""
 
 from model_deploy.collectives import packing
+from model_deploy.collectives.carriers import carrier
 from model_deploy.collectives.exchange import Left, exchange_gradients
 from model_deploy.collectives.in_process import InProcess, collectives_in_process
 from model_deploy.collectives.low_rank import LowRankSums, numbers_sent, sizes_of
@@ -26,6 +27,7 @@ __all__ = [
     "LowRankSums",
     "PerClone",
     "add_missing_members",
+    "carrier",
     "collectives_in_process",
     "collectives_of",
     "exchange_gradients",

@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus, internals
 from model_deploy.collectives import packing
+from model_deploy.collectives.carriers import CARRIERS
 from model_deploy.collectives.pack_sizes import left_packs, packs_of
 from model_deploy.config import DeploymentConfig
 
@@ -73,10 +74,14 @@ class Collectives:
         Returns:
           A vector of that length and type for each clone.
         """
+        dtype = tensors[0].dtype.base_dtype
+        sent = self.on_devices(lambda i: tf.cast(tensors[i], CARRIERS.get(dtype, dtype)))
         if self._num_replicas > 1 and len(self._devices) > 1:
-            return self._sum_inside_first(tensors, label, scale)
-        sums = self._reduce(tensors, label, "Add")
-        return sums if scale == 1 else self.on_devices(lambda i: sums[i] * scale)
+            sums = self._sum_inside_first(sent, label, scale)
+        else:
+            sums = self._reduce(sent, label, "Add")
+            sums = sums if scale == 1 else self.on_devices(lambda i: sums[i] * scale)
+        return self.on_devices(lambda i: tf.cast(sums[i], dtype))
 
     def _sum_inside_first(self, tensors: PerClone, label: str, scale: float) -> PerClone:
         """Sums the clones inside each process first, then one clone per process.
@@ -113,8 +118,8 @@ class Collectives:
         return self._run(
             label,
             tensors,
-            lambda i, key: tf.raw_ops.CollectiveGather(
-                input=tensors[i], shape=[0], **self._group(key)
+            lambda tensor, _, key: tf.raw_ops.CollectiveGather(
+                input=tensor, shape=[0], **self._group(key)
             ),
         )
 
@@ -131,8 +136,8 @@ class Collectives:
         return self._run(
             f"{label}/exchange",
             tensors,
-            lambda i, key: tf.raw_ops.CollectiveAllToAllV2(
-                input=tensors[i], ordering_token=[], **self._group(key)
+            lambda tensor, _, key: tf.raw_ops.CollectiveAllToAllV2(
+                input=tensor, ordering_token=[], **self._group(key)
             ),
         )
 
@@ -175,11 +180,11 @@ class Collectives:
           A tensor of the same shape for each clone.
         """
 
-        def op(i: int, key: int) -> Any:
-            settings = {"shape": tensors[i].shape, **self._group(key)}
+        def op(tensor: Any, i: int, key: int) -> Any:
+            settings = {"shape": tensor.shape, **self._group(key)}
             if self._first_rank + i == root:
-                return tf.raw_ops.CollectiveBcastSend(input=tensors[i], **settings)
-            return tf.raw_ops.CollectiveBcastRecv(T=tensors[i].dtype, **settings)
+                return tf.raw_ops.CollectiveBcastSend(input=tensor, **settings)
+            return tf.raw_ops.CollectiveBcastRecv(T=tensor.dtype, **settings)
 
         return self._run(label, tensors, op)
 
@@ -246,9 +251,9 @@ class Collectives:
         return self.on_devices(lambda i: packing.unpack(vectors[i], shapes))
 
     def _reduce(self, tensors: PerClone, label: str, merge: str) -> PerClone:
-        def op(i: int, key: int) -> Any:
+        def op(tensor: Any, _: int, key: int) -> Any:
             return tf.raw_ops.CollectiveReduce(
-                input=tensors[i],
+                input=tensor,
                 merge_op=merge,
                 final_op="Id",
                 subdiv_offsets=[0],
@@ -270,8 +275,11 @@ class Collectives:
             keys = {"group_key": key, "instance_key": internals.INSTANCE_KEY}
         return {"group_size": self.size, **keys}
 
-    def _run(self, label: str, tensors: PerClone, op: Callable[[int, int], Any]) -> PerClone:
-        """Makes a collective op per device by `op(clone index, its key)`, after others."""
+    def _run(self, label: str, tensors: PerClone, op: Callable[[Any, int, int], Any]) -> PerClone:
+        """Makes a collective op per device by `op(tensor, clone index, its key)`, after others.
+
+        Values of a type that the op does not have are sent in another one, see `carriers`.
+        """
         if self.size == 1:
             return tensors
         # The number of rows may be known in one process and not in another.
@@ -279,12 +287,16 @@ class Collectives:
         kind = f"{tensors[0].dtype.name}/{row_shape}"
         key = _new_key(f"{self._purpose}/{label}/{kind}/{self._members}")
 
+        dtype = tensors[0].dtype.base_dtype
+        sent_as = CARRIERS.get(dtype, dtype)
+
         def after_others(i: int) -> Any:
             before = self._made[i][: -self._lanes + 1 or None]
+            sent = tf.cast(tensors[i], sent_as)
             with tf.control_dependencies(before[-1:]):
-                result = op(i, key)
+                result = op(sent, i, key)
             self._made[i].append(result.op)
-            return result
+            return tf.cast(result, dtype)
 
         return self.on_devices(after_others)
 

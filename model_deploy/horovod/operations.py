@@ -6,6 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.collectives import (
     Collectives,
+    carrier,
     exchange_gradients,
     fill_up,
     gather_rows,
@@ -26,14 +27,6 @@ from model_deploy.horovod.reductions import (
     reduction_of,
 )
 
-# Types that TensorFlow's collective ops do not have -> types that hold the same values.
-_CARRIERS = {
-    **dict.fromkeys((tf.bool, tf.int8, tf.uint8, tf.int16, tf.uint16), tf.int32),
-    tf.uint32: tf.int64,
-    tf.bfloat16: tf.float32,
-}
-_CARRIED = (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
-
 
 def group(purpose: str, device: str = "") -> Collectives:
     """A sequence of collective ops between all processes.
@@ -47,18 +40,6 @@ def group(purpose: str, device: str = "") -> Collectives:
     if job.size > 1:  # a session without a server then says that there is no such device
         own = own.replace(job="worker", task=job.rank)
     return Collectives([own.to_string()], job.rank, job.size, purpose, most_bytes=job.pack_bytes)
-
-
-def carrier(dtype: tf.DType, name: str) -> tf.DType:
-    """The type in which values of a type are sent.
-
-    Raises:
-      ValueError: for one that cannot be sent.
-    """
-    found = _CARRIERS.get(dtype.base_dtype, dtype.base_dtype)
-    if found not in _CARRIED:
-        raise ValueError(f"{name} must be of numbers to be sent, got {dtype.base_dtype.name}")
-    return found
 
 
 def allreduce(

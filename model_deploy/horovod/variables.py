@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.horovod.operations import carrier, check_root, group
+from model_deploy.collectives import carrier
+from model_deploy.horovod.operations import check_root, group
 
 
 def broadcast_global_variables(root_rank: int) -> Any:

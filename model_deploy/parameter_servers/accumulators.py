@@ -23,6 +23,11 @@ def replaced(accumulator: Any, zeros: Any) -> Any:
         return accumulator.take_grad(1).op
 
 
+def _added(tensor: Any) -> Any:
+    """Returns a tensor in the type in which it is added up: accumulators have no bfloat16."""
+    return tf.cast(tensor, tf.float32) if tensor.dtype == tf.bfloat16 else tensor
+
+
 class DenseAccumulator:
     """Averages dense gradients of a variable, or other tensors of its shape, on its device.
 
@@ -39,13 +44,13 @@ class DenseAccumulator:
         replica_id: int,
         what: str = "gradients",
     ) -> None:
-        self._gradient = gradient
-        self._shape = variable.shape
+        self._dtype, self._shape = gradient.dtype, variable.shape
+        self._gradient = _added(gradient)
         name = f"{variable.op.name}/{what}"
         self.receipts = Receipts(name, variable.device, num_replicas, replica_id)
         with tf.device(variable.device):
             # Without a shape: `shrink` replaces the content by a scalar.
-            self.accumulator = tf.ConditionalAccumulator(gradient.dtype, shared_name=name)
+            self.accumulator = tf.ConditionalAccumulator(self._gradient.dtype, shared_name=name)
 
     def add(self, stamp: Any, wire_dtype: tf.DType) -> Any:
         """Returns an op that adds this replica's gradient once, unless `stamp` is outdated."""
@@ -58,7 +63,7 @@ class DenseAccumulator:
         """Returns the mean of at least `count` gradients; waits until there are that many."""
         mean = self.accumulator.take_grad(count)
         mean.set_shape(self._shape)
-        return mean
+        return tf.cast(mean, self._dtype)
 
     def forget(self) -> Any:
         """Returns an op that drops the accumulated gradients."""
@@ -96,11 +101,11 @@ class RowAccumulator:
         indices = tf.concat([tf.gather(indices, order), [self._num_rows]], axis=0)
         self._indices = indices * num_replicas + replica_id
         last = tf.zeros([1, *self._row_shape], gradient.dtype)
-        self._rows = tf.concat([tf.gather(rows, order), last], axis=0)
+        self._rows = _added(tf.concat([tf.gather(rows, order), last], axis=0))
         name = f"{variable.op.name}/gradients"
         self.receipts = Receipts(name, variable.device, num_replicas, replica_id)
         with tf.device(variable.device):
-            self.accumulator = tf.SparseConditionalAccumulator(gradient.dtype, shared_name=name)
+            self.accumulator = tf.SparseConditionalAccumulator(self._rows.dtype, shared_name=name)
 
     def add(self, stamp: Any, wire_dtype: tf.DType) -> Any:
         """Returns an op that adds this replica's gradient once, unless `stamp` is outdated."""
@@ -121,7 +126,7 @@ class RowAccumulator:
         num_rows = tf.size(indices) - taking_part
         rows = tf.reshape(rows[:num_rows], [-1, *self._row_shape])
         return tf.IndexedSlices(
-            rows / tf.cast(taking_part, rows.dtype),
+            tf.cast(rows / tf.cast(taking_part, rows.dtype), self._gradient.dtype),
             tf.cast(indices[:num_rows], self._gradient.indices.dtype),
             tf.constant([self._num_rows, *self._row_shape], tf.int64),
         )
