@@ -1,4 +1,4 @@
-"""Which ops change a variable, or get a batch, by type: the one list for the whole library."""
+"""What ops do, by type: change a variable, get a batch, share memory; the one list for all."""
 
 import re
 
@@ -25,6 +25,8 @@ GET_BATCH = (
     *("MultiDeviceIteratorGetNextFromShard", "Unstage"),
     *("QueueDequeueV2", "QueueDequeueManyV2", "QueueDequeueUpToV2"),
 )
+# Types of ops whose output shares the memory of their input.
+VIEWS = ("ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient")
 _OTHER_READS = (
     *("DeepCopy", "Shape", "Size", "VariableShape"),
     *("IsVariableInitialized", "VarIsInitializedOp"),

@@ -7,11 +7,11 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
 from model_deploy.clone_gradients import noted_gradients
+from model_deploy.op_types import VIEWS
 from model_deploy.parts import Clone
 
 _SUMS = ("AddN", "Add", "AddV2")
-# Types of ops whose output shares the memory of their input, and of ops that keep their output.
-_VIEWS = ("ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient")
+# Types of ops that keep their output.
 _KEEPERS = ("Const", "ReadVariableOp", "Placeholder", "PlaceholderWithDefault")
 # With which TensorFlow's rewriting marks sums that it leaves as they are.
 _AS_IT_IS = "_grappler_ArithmeticOptimizer_AddOpsRewriteStage"
@@ -85,7 +85,7 @@ def _begins_by_chance(op: Any) -> bool:
     if op.type != "AddN" or len(op.inputs) < 3 or not first.dtype.is_floating:
         return False
     while len(first.consumers()) == 1 and first.op.device == op.device:
-        if first.op.type not in _VIEWS:
+        if first.op.type not in VIEWS:
             return first.op.type in _KEEPERS
         first = first.op.inputs[0]
     return True

@@ -5,10 +5,9 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
+from model_deploy.op_types import VIEWS
 
 _FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
-# Types of ops whose output shares the memory of their input.
-_VIEWS = {"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"}
 # Types of ops between which a step computes only what a condition asks for.
 _SWITCHES, _ENDS = ("Switch", "RefSwitch"), ("Merge", "RefMerge", "Exit", "RefExit")
 
@@ -39,7 +38,7 @@ class NumericChecks:
         for op in tf.get_default_graph().get_operations():
             if op not in always or op.type == "Const" or internals.in_old_control_flow(op):
                 continue
-            if op.type in _VIEWS and (
+            if op.type in VIEWS and (
                 internals.is_reference(op.inputs[0]) or op.inputs[0].op in shared
             ):
                 shared.add(op)
