@@ -480,12 +480,13 @@ def test_columns_share_a_table():
 def test_memory_of_a_row():
     """A row takes its values, 20 bytes of the index's variables, and those of the hash table.
 
-    These are some 70 bytes with TensorFlow 2.21, and 120 with 2.16.
+    These are some 70 bytes with TensorFlow 2.21, and 120 or 160, by the machine, with 2.16.
     """
+    most = 180 if tf.__version__.startswith("2.16.") else 140
     command = [sys.executable, "-m", "tests.embeddings.many_ids"]
     # Only then all memory that is given back is the system's.
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "100000"}
     output = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     num_rows, num_bytes = map(int, output.stdout.split())
     assert num_rows == many_ids.NUM_IDS
-    assert 4 * many_ids.WIDTH + 20 < num_bytes <= 4 * many_ids.WIDTH + 20 + 140
+    assert 4 * many_ids.WIDTH + 20 < num_bytes <= 4 * many_ids.WIDTH + 20 + most
