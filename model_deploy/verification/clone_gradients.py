@@ -47,7 +47,8 @@ class CloneGradients:
                     self.names.append(f"gradient of {variable.op.name} {_place(clone)}")
                     self.tensors.append(tensor)
 
-        needed = graph_walk.ancestors([report.op, *(each.op for each in self.tensors)])
+        ends = [report.op, *(each.op for each in self.tensors)]
+        needed = graph_walk.ancestors(ends, control_inputs=True)
         sums = [
             op
             for op in report.graph.get_operations()

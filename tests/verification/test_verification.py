@@ -95,7 +95,8 @@ def test_a_verified_step_is_a_step(case):
 
 
 @pytest.mark.one_mode
-def test_a_sum_begins_with_the_same_value():
+@pytest.mark.parametrize("in_the_loss", [True, False], ids=["a loss", "an update op"])
+def test_a_sum_begins_with_the_same_value(in_the_loss):
     """(3 + 1e8) - 1e8 is 0 in float32, and (-1e8 + 1e8) + 3 is 3: a sum whose first values others
     keep, in the first making longer than in the second one, begins with the same value in both.
     """
@@ -114,7 +115,12 @@ def test_a_sum_begins_with_the_same_value():
         value = tf.stop_gradient(weight[tf.newaxis])
         first, second = value * 3.0, value * 1e8
         third = tf.py_func(late, [value], tf.float32) * -1e8
-        tf.losses.add_loss(tf.add_n([first, second, third])[0])
+        total = tf.add_n([first, second, third])[0]
+        if in_the_loss:
+            tf.losses.add_loss(total)
+        else:
+            state = tf.get_variable("state", [], trainable=False)
+            tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, state.assign(total).op)
         tf.losses.add_loss(weight**2)
         tf.losses.add_loss(tf.py_func(kept, [first, second], tf.float32))
 
