@@ -79,9 +79,9 @@ WITHOUT_TENSORS = _table(
     """
     all_reduce: OwnValues StartHook add_start_hook added_by average_state has_own_values note_alike
         note_common note_own session_config set_up_session uses_nccl
-    collectives: FEW_MEMBERS_MOST_BYTES InProcess LEAST_BYTES MOST_BYTES PerClone
-        add_missing_members carrier collectives_in_process collectives_of left_packs numbers_sent
-        packing packs_of sizes_of
+    collectives: CARRIED FEW_MEMBERS_MOST_BYTES InProcess LEAST_BYTES MOST_BYTES PerClone
+        add_missing_members carried_as carrier collectives_in_process collectives_of left_packs
+        numbers_sent packing packs_of sizes_of
     local_steps: parts_by_bytes
     checkpoints: BEST_DIR BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         NotSavedError OneAtATime Storage

@@ -7,12 +7,12 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.all_reduce.variable_copies import VariableCopies
 from model_deploy.cluster import run_until_closed
-from model_deploy.collectives import Collectives
+from model_deploy.collectives import CARRIED, Collectives
 from model_deploy.config import DeploymentConfig
 from model_deploy.hooks import add_session_hook
 
 # The dtypes of variables that collective ops can send and add.
-DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
+DTYPES = (*CARRIED, tf.bfloat16)
 
 
 class StartHook(tf.train.SessionRunHook):

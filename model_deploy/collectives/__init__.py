@@ -1,7 +1,7 @@
 """Exchange between the clones of all replicas: collective ops, packs, sums of gradients."""
 
 from model_deploy.collectives import packing
-from model_deploy.collectives.carriers import carrier
+from model_deploy.collectives.carriers import CARRIED, carried_as, carrier
 from model_deploy.collectives.exchange import Left, exchange_gradients
 from model_deploy.collectives.in_process import InProcess, collectives_in_process
 from model_deploy.collectives.low_rank import LowRankSums, numbers_sent, sizes_of
@@ -18,6 +18,7 @@ from model_deploy.collectives.pack_sizes import (
 from model_deploy.collectives.rows import fill_up, gather_rows, without_filling
 
 __all__ = [
+    "CARRIED",
     "FEW_MEMBERS_MOST_BYTES",
     "LEAST_BYTES",
     "MOST_BYTES",
@@ -27,6 +28,7 @@ __all__ = [
     "LowRankSums",
     "PerClone",
     "add_missing_members",
+    "carried_as",
     "carrier",
     "collectives_in_process",
     "collectives_of",

@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus, internals
 from model_deploy.collectives import packing
-from model_deploy.collectives.carriers import CARRIERS
+from model_deploy.collectives.carriers import carried_as
 from model_deploy.collectives.pack_sizes import left_packs, packs_of
 from model_deploy.config import DeploymentConfig
 
@@ -75,7 +75,7 @@ class Collectives:
           A vector of that length and type for each clone.
         """
         dtype = tensors[0].dtype.base_dtype
-        sent = self.on_devices(lambda i: tf.cast(tensors[i], CARRIERS.get(dtype, dtype)))
+        sent = self.on_devices(lambda i: tf.cast(tensors[i], carried_as(dtype)))
         if self._num_replicas > 1 and len(self._devices) > 1:
             sums = self._sum_inside_first(sent, label, scale)
         else:
@@ -288,11 +288,10 @@ class Collectives:
         key = _new_key(f"{self._purpose}/{label}/{kind}/{self._members}")
 
         dtype = tensors[0].dtype.base_dtype
-        sent_as = CARRIERS.get(dtype, dtype)
 
         def after_others(i: int) -> Any:
             before = self._made[i][: -self._lanes + 1 or None]
-            sent = tf.cast(tensors[i], sent_as)
+            sent = tf.cast(tensors[i], carried_as(dtype))
             with tf.control_dependencies(before[-1:]):
                 result = op(sent, i, key)
             self._made[i].append(result.op)

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.collectives import packing
+from model_deploy.collectives import carried_as, packing
 from model_deploy.parameter_servers.receipts import Receipts
 
 # Accumulators drop gradients of old steps; a gradient of this step is never dropped.
@@ -21,11 +21,6 @@ def replaced(accumulator: Any, zeros: Any) -> Any:
     any_step = tf.constant(ANY_STEP, tf.int64)
     with tf.control_dependencies([accumulator.apply_grad(zeros, any_step)]):
         return accumulator.take_grad(1).op
-
-
-def _added(tensor: Any) -> Any:
-    """Returns a tensor in the type in which it is added up: accumulators have no bfloat16."""
-    return tf.cast(tensor, tf.float32) if tensor.dtype == tf.bfloat16 else tensor
 
 
 class DenseAccumulator:
@@ -45,7 +40,7 @@ class DenseAccumulator:
         what: str = "gradients",
     ) -> None:
         self._dtype, self._shape = gradient.dtype, variable.shape
-        self._gradient = _added(gradient)
+        self._gradient = tf.cast(gradient, carried_as(gradient.dtype))  # they have no bfloat16
         name = f"{variable.op.name}/{what}"
         self.receipts = Receipts(name, variable.device, num_replicas, replica_id)
         with tf.device(variable.device):
@@ -101,7 +96,8 @@ class RowAccumulator:
         indices = tf.concat([tf.gather(indices, order), [self._num_rows]], axis=0)
         self._indices = indices * num_replicas + replica_id
         last = tf.zeros([1, *self._row_shape], gradient.dtype)
-        self._rows = _added(tf.concat([tf.gather(rows, order), last], axis=0))
+        rows = tf.concat([tf.gather(rows, order), last], axis=0)
+        self._rows = tf.cast(rows, carried_as(rows.dtype))
         name = f"{variable.op.name}/gradients"
         self.receipts = Receipts(name, variable.device, num_replicas, replica_id)
         with tf.device(variable.device):
