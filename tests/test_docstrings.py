@@ -29,8 +29,8 @@ WITH_TENSORS = _table(
     """
     all_reduce: CopiesFingerprints VariableCopies copies_difference mean_changes
         numeric_variables own_variables rows_of_replicas
-    collectives: Collectives Left LowRankSums exchange_gradients fill_up gather_rows sum_narrow
-        without_filling
+    collectives: Collectives Left LowRankSums exchange_gradients fill_up gather_rows rows_to_send
+        sum_narrow without_filling
     local_steps: Exchanges
     checkpoints: Restorer VariableRow by_name compare variables_to_save variables_to_train
     classification: Classifier add_classification_losses

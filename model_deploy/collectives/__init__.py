@@ -15,7 +15,7 @@ from model_deploy.collectives.pack_sizes import (
     left_packs,
     packs_of,
 )
-from model_deploy.collectives.rows import fill_up, gather_rows, without_filling
+from model_deploy.collectives.rows import fill_up, gather_rows, rows_to_send, without_filling
 
 __all__ = [
     "CARRIED",
@@ -39,6 +39,7 @@ __all__ = [
     "numbers_sent",
     "packing",
     "packs_of",
+    "rows_to_send",
     "sizes_of",
     "sum_narrow",
     "without_filling",

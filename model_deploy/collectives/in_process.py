@@ -38,9 +38,9 @@ class InProcess(Collectives):
         del label
         return self._of_first(lambda: tf.reduce_max(tf.stack(list(tensors)), axis=0))
 
-    def gather(self, tensors: PerClone, label: str) -> PerClone:
+    def gather(self, tensors: PerClone, label: str, num_rows: PerClone | None = None) -> PerClone:
         """Concatenates the tensors of the devices; see `Collectives.gather`."""
-        del label
+        del label, num_rows
         return self._of_first(lambda: tf.concat(list(tensors), axis=0))
 
     def first_clones(self) -> Collectives:

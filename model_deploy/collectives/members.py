@@ -7,6 +7,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import graph_walk, internals
 
 _PREFIX = "Collective"
+_Key = tuple[int | None, ...]
 
 
 def add_missing_members(op: Any) -> None:
@@ -19,7 +20,7 @@ def add_missing_members(op: Any) -> None:
     Args:
       op: gets control inputs; no collective op may depend on it.
     """
-    members: dict[tuple[int, ...], list[Any]] = {}
+    members: dict[_Key, list[Any]] = {}
     for each in op.graph.get_operations():
         if each.type.startswith(_PREFIX):
             members.setdefault(_key(each), []).append(each)
@@ -34,13 +35,17 @@ def add_missing_members(op: Any) -> None:
         missing = [each for key in keys for each in members[key] if each not in needed]
 
 
-def _key(op: Any) -> tuple[int, ...]:
-    """Returns the keys of a collective op and its group: attributes, or inputs of newer ops."""
+def _key(op: Any) -> _Key:
+    """Returns the keys of a collective op and its group: attributes, or inputs of newer ops.
+
+    An instance key that a run computes is None: such an op has a group of its own.
+    """
     return tuple(_number(op, name) for name in ("group_key", "instance_key"))
 
 
-def _number(op: Any, name: str) -> int:
+def _number(op: Any, name: str) -> int | None:
     if name in op.node_def.attr:
         return int(op.get_attr(name))
     place = [argument.name for argument in op.op_def.input_arg].index(name)
-    return int(tf.get_static_value(op.inputs[place]))
+    value = tf.get_static_value(op.inputs[place])
+    return None if value is None else int(value)

@@ -58,7 +58,11 @@ def sum_narrow(
 
 
 def gather_narrow(
-    collectives: Collectives, tensors: PerClone, label: str, wire_dtype: tf.DType
+    collectives: Collectives,
+    tensors: PerClone,
+    label: str,
+    wire_dtype: tf.DType,
+    num_rows: PerClone,
 ) -> PerClone:
     """Concatenates the group's tensors as `Collectives.gather`, in `wire_dtype` on the wire.
 
@@ -67,20 +71,23 @@ def gather_narrow(
       tensors: of one shape [rows, ...] with at least one row; other dtypes than float32 stay exact.
       label: names the op, the same in every process.
       wire_dtype: a type of floats.
+      num_rows: the rows, see `Collectives.gather`.
 
     Returns:
       For each clone a tensor [`size` * rows, ...].
     """
     if not packing.is_rounded(tensors[0], wire_dtype):
-        return collectives.gather(tensors, label)
+        return collectives.gather(tensors, label, num_rows)
     rounded = collectives.on_devices(lambda i: tf.cast(tensors[i], wire_dtype))
-    gathered = _gather(collectives, rounded, f"{label}/{wire_dtype.name}")
+    gathered = _gather(collectives, rounded, f"{label}/{wire_dtype.name}", num_rows)
     return collectives.on_devices(lambda i: tf.cast(gathered[i], tf.float32))
 
 
-def _gather(collectives: Collectives, tensors: PerClone, label: str) -> PerClone:
+def _gather(
+    collectives: Collectives, tensors: PerClone, label: str, num_rows: PerClone | None = None
+) -> PerClone:
     """Gathers 16-bit tensors as bits of float16, the one 16-bit type that TensorFlow gathers."""
     dtype = tensors[0].dtype
     sent = collectives.on_devices(lambda i: tf.bitcast(tensors[i], tf.float16))
-    gathered = collectives.gather(sent, label)
+    gathered = collectives.gather(sent, label, num_rows)
     return collectives.on_devices(lambda i: tf.bitcast(gathered[i], dtype))

@@ -105,41 +105,49 @@ class Collectives:
         """
         return self._reduce(tensors, label, "Max")
 
-    def gather(self, tensors: PerClone, label: str) -> PerClone:
+    def gather(self, tensors: PerClone, label: str, num_rows: PerClone | None = None) -> PerClone:
         """Concatenates the tensors of the whole group, in the order of ranks.
 
         Args:
           tensors: tensors of one shape [rows, ...] with at least one row.
           label: names the op, the same in every process.
+          num_rows: where it may be another one in each run: the rows, an integer for each clone,
+            the same everywhere.
 
         Returns:
           For each clone a tensor [`size` * rows, ...].
         """
-        return self._run(
-            label,
-            tensors,
-            lambda tensor, _, key: tf.raw_ops.CollectiveGather(
-                input=tensor, shape=[0], **self._group(key)
-            ),
-        )
+        if _is_empty(tensors[0]):
+            return self.on_devices(lambda i: tf.concat([tensors[i]] * self.size, axis=0))
 
-    def exchange(self, tensors: PerClone, label: str) -> PerClone:
+        def op(tensor: Any, i: int, key: int) -> Any:
+            if num_rows is None or self._num_replicas == 1:  # in a session by itself
+                return tf.raw_ops.CollectiveGather(input=tensor, shape=[0], **self._group(key))
+            group = self._group(key, num_rows[i])
+            return tf.raw_ops.CollectiveGatherV2(input=tensor, ordering_token=[], **group)
+
+        return self._run(label, tensors, op)
+
+    def exchange(self, tensors: PerClone, label: str, num_rows: PerClone | None = None) -> PerClone:
         """Sends row r of each tensor to rank r.
 
         Args:
           tensors: tensors of one shape [`size`, ...].
           label: names the op, the same in every process.
+          num_rows: where the second dimension may be another one in each run: its size, an integer
+            for each clone, the same everywhere.
 
         Returns:
           For each clone a tensor of the same shape: the rows that it received, in order of ranks.
         """
-        return self._run(
-            f"{label}/exchange",
-            tensors,
-            lambda tensor, _, key: tf.raw_ops.CollectiveAllToAllV2(
-                input=tensor, ordering_token=[], **self._group(key)
-            ),
-        )
+        if _is_empty(tensors[0]):
+            return tensors
+
+        def op(tensor: Any, i: int, key: int) -> Any:
+            group = self._group(key, None if num_rows is None else num_rows[i])
+            return tf.raw_ops.CollectiveAllToAllV2(input=tensor, ordering_token=[], **group)
+
+        return self._run(f"{label}/exchange", tensors, op)
 
     def together(self, results: Sequence[Any]) -> PerClone:
         """Returns results such that a run that needs that of one clone runs the ops of all.
@@ -252,23 +260,32 @@ class Collectives:
 
     def _reduce(self, tensors: PerClone, label: str, merge: str) -> PerClone:
         def op(tensor: Any, _: int, key: int) -> Any:
-            return tf.raw_ops.CollectiveReduce(
-                input=tensor,
-                merge_op=merge,
-                final_op="Id",
-                subdiv_offsets=[0],
-                **self._group(key),
-            )
+            how = {"input": tensor, "merge_op": merge, "final_op": "Id"}
+            if self._num_replicas == 1 or tensor.shape.is_fully_defined():
+                return tf.raw_ops.CollectiveReduce(subdiv_offsets=[0], **how, **self._group(key))
+            group = self._group(key, tf.size(tensor))
+            return tf.raw_ops.CollectiveReduceV2(ordering_token=[], **how, **group)
 
         return self._run(f"{label}/{merge}", tensors, op)
 
-    def _group(self, key: int) -> dict[str, int]:
+    def _group(self, key: int, size: Any = None) -> dict[str, Any]:
         """Returns the attributes that identify a collective op and its members.
 
         A server remembers the devices of a group by its key, and type and shape of an op by its
         instance key within the group, beyond a session.  Between processes each op is a group: see
         `internals.collective_steps`.  NCCL orders the ops of a process by their instance keys.
+
+        Args:
+          key: of the op.
+          size: what sets shapes of this op apart from those of other runs, an integer that all
+            processes know; the op must be of version 2 then.
         """
+        if size is not None:
+            return {
+                "group_size": self.size,
+                "group_key": key,
+                "instance_key": tf.cast(size, tf.int32) + internals.INSTANCE_KEY,
+            }
         if self._num_replicas == 1:
             keys = {"group_key": _hash(self._members), "instance_key": key}
         else:
@@ -318,6 +335,11 @@ def _indices_of_packs(
 def _bytes_of(variable: tuple[tf.DType, tf.TensorShape]) -> int:
     dtype, shape = variable
     return int(shape.num_elements() * dtype.size)
+
+
+def _is_empty(tensor: Any) -> bool:
+    """Whether a tensor has no elements: TensorFlow's gather and exchange end the process by it."""
+    return tensor.shape.rank is not None and 0 in tensor.shape.as_list()
 
 
 def _new_key(label: str) -> int:

@@ -10,6 +10,7 @@ from model_deploy.collectives import (
     exchange_gradients,
     fill_up,
     gather_rows,
+    rows_to_send,
     sum_narrow,
     without_filling,
 )
@@ -213,10 +214,10 @@ def alltoall(tensor: Any, splits: Any = None, name: Any = None) -> Any:
     # exchange alone would not do: for TensorFlow a step needs a collective op of the older kind.
     [table] = collectives.gather([counts], f"rows of {name}")
     received = tf.reshape(table, [job.size, job.size])[:, job.rank]
-    longest = tf.maximum(tf.reduce_max(table), 1)
+    longest = rows_to_send(table)
     sent = tf.cast(tensor, carrier(tensor.dtype, name))
     parts = [fill_up(part, longest) for part in tf.split(sent, counts, num=job.size)]
-    [got] = collectives.exchange([tf.stack(parts)], name)
+    [got] = collectives.exchange([tf.stack(parts)], name, [longest])
     rows_of_all = tf.reshape(got, tf.concat([[-1], tf.shape(sent)[1:]], axis=0))
     result = tf.cast(without_filling(rows_of_all, received, longest), tensor.dtype)
     return result if splits is None else (result, received)
