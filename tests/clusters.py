@@ -1,12 +1,12 @@
 """Clusters of TensorFlow servers inside the test process, for all its tests.
 
-There is one for each number of workers.  Steps with collective ops are numbered, and a worker that
-took no part in some of them would wait for ever in its next one.
+There is one for each number of workers.  As in a program with several trainings, most sessions are
+not the first of their servers, which keep shapes of collective ops.  Steps with such ops are
+numbered, and a worker that took no part in some of them would wait for ever in its next one.
 
 A server takes 40 MB and lives until the process ends: TensorFlow cannot stop it.
 """
 
-import collections
 import functools
 import itertools
 
@@ -20,7 +20,6 @@ LEADER = "/job:worker/replica:0/task:0"
 _NUM_PS, _DEVICES_PER_TASK = 2, 4
 # Half of what a test may take: an error says more than a test that is killed.
 _STEP_MSECS = 300_000
-_groups = itertools.count(1)
 
 
 def workers(number):
@@ -54,28 +53,6 @@ def _servers(num_workers):
     for server in itertools.chain(*made.values()):
         server.start()
     return made
-
-
-def part_from_earlier(graphs):
-    """Makes the collective ops of a training those of groups that no training had before.
-
-    Servers keep types and shapes of the ops of a group, and another model has others.
-
-    Args:
-      graphs: those of all replicas, which no session has seen yet.
-    """
-    groups = collections.defaultdict(_groups.__next__)
-    for op in (op for graph in graphs for op in graph.get_operations()):
-        if not op.type.startswith("Collective"):
-            continue
-        if op.type.endswith("V2"):
-            constant = op.inputs[2].op
-            group = groups[int(tf.make_ndarray(constant.get_attr("value")))]
-            value = tf.AttrValue(tensor=tf.make_tensor_proto(group, tf.int32))
-            internals.set_attribute(constant, "value", value)
-        else:
-            group = groups[op.get_attr("group_key")]
-            internals.set_attribute(op, "group_key", tf.AttrValue(i=group))
 
 
 def trace_placement(session, op):

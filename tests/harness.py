@@ -254,12 +254,6 @@ def clones_in_turn(config, model, make_optimizer=sgd, **options):
     return replica
 
 
-def all_reduce_workers(replicas):
-    """Targets of workers for replicas by all-reduce, which have no session yet."""
-    clusters.part_from_earlier(replica.graph for replica in replicas)
-    return clusters.workers(len(replicas))
-
-
 @contextlib.contextmanager
 def opened(replicas, targets):
     """Sessions of all replicas, that of the chief first."""
@@ -317,7 +311,7 @@ def train_replicas(config, model, make_optimizer=sgd, *, steps=STEPS, turns=TURN
     """Trains all replicas, in the way that the configuration has; returns them."""
     replicas = replicas_of(config, model, make_optimizer, **options)
     if config.all_reduce:
-        return train_together(replicas, all_reduce_workers(replicas), steps)
+        return train_together(replicas, clusters.workers(len(replicas)), steps)
     targets = clusters.workers(config.num_replicas)
     if config.replicas_to_aggregate is None:
         return train_in_turn(replicas, targets, turns)

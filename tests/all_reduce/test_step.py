@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import DeploymentConfig, deploy, graph_walk, slim
 from model_deploy.all_reduce import session_config
 from model_deploy.hooks import session_hooks
-from tests import harness
+from tests import clusters, harness
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones, formula
 
 
@@ -91,7 +91,7 @@ def test_the_chief_gives_the_start_values():
         replica.start()
         return before, session.run(variables[i])
 
-    with harness.opened(replicas, harness.all_reduce_workers(replicas)):
+    with harness.opened(replicas, clusters.workers(len(replicas))):
         (chief_before, chief), (other_before, other) = harness.together(train, replicas)
     assert not np.array_equal(chief_before[1], other_before[1])
     for before, first, second in zip(chief_before, chief, other, strict=True):
@@ -118,7 +118,7 @@ def test_monitored_sessions():
             while not session.should_stop():
                 replica.losses.append(session.run(replica.model.train_op))
 
-    harness.together(train, replicas, harness.all_reduce_workers(replicas))
+    harness.together(train, replicas, clusters.workers(len(replicas)))
     for replica in replicas:
         np.testing.assert_allclose(replica.losses, harness.one_clone(golden).losses, rtol=2e-6)
 

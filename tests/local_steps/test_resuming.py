@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import train
-from tests import harness
+from tests import clusters, harness
 from tests.goldens import GOLDENS, LogicalDevices
 from tests.local_steps.wide import wide_models
 
@@ -40,7 +40,7 @@ def run(config, models, folder, steps):
         return hook.values
 
     replicas = harness.replicas_of(config, models, harness.adam)
-    return harness.together(one, replicas, harness.all_reduce_workers(replicas))
+    return harness.together(one, replicas, clusters.workers(len(replicas)))
 
 
 OUTER = {"outer_learning_rate": 0.7, "outer_momentum": 0.9}

@@ -7,7 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig
-from tests import harness, laws
+from tests import clusters, harness, laws
 from tests.goldens import GOLDENS, LogicalDevices
 
 _TWO = {"num_replicas": 2, "all_reduce": True}
@@ -122,7 +122,7 @@ def test_the_outer_step_is_that_of_the_paper(name, global_parts, variable_kind):
         harness.Replica(each, _model_of(target), lambda: harness.sgd(_RATE))
         for each, target in zip(configs, _TARGETS, strict=True)
     ]
-    harness.train_together(replicas, harness.all_reduce_workers(replicas), steps=11)
+    harness.train_together(replicas, clusters.workers(len(replicas)), steps=11)
     settings = {
         "shares": shares,
         "rate": config.outer_learning_rate,

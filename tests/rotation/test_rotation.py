@@ -11,7 +11,7 @@ from model_deploy import DeploymentConfig, deploy
 from model_deploy.training.steps.report import report_op
 from model_deploy.training.steps.rest import RestOfSteps
 from model_deploy.training.steps.runner import StepRunner
-from tests import harness
+from tests import clusters, harness
 from tests.rotation.models import DEEP, rotated
 
 
@@ -149,7 +149,7 @@ def _replicas_with_a_hook(rotate):
         replica.finish()
         all_done.wait()
 
-    with harness.opened(replicas, harness.all_reduce_workers(replicas)):
+    with harness.opened(replicas, clusters.workers(len(replicas))):
         harness.together(train, replicas)
     return replicas, reader.seen
 
