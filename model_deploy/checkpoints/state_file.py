@@ -82,4 +82,4 @@ def _present_path(folder: str, path: str) -> str:
 
 
 def _line(error: Exception) -> str:
-    return shortened(" ".join(str(error).split())) or "an empty file"
+    return shortened(str(error)) or "an empty file"

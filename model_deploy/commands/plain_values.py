@@ -17,9 +17,10 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def shortened(text: str, most: int = 200) -> str:
-    """Returns a text for a message, cut off after so many characters.
+    """Returns a text for a message: in one line, cut off after so many characters.
 
-    >>> shortened("abcdef", 3)
-    'abc...'
+    >>> shortened("ab\\n  cdef", 4)
+    'ab c...'
     """
+    text = " ".join(text.split())
     return text if len(text) <= most else f"{text[:most]}..."

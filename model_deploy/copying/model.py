@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals, placement
 from model_deploy.clones import METRICS
+from model_deploy.commands import shortened
 from model_deploy.config import DeploymentConfig
 from model_deploy.copying import python_state
 from model_deploy.copying.python_state import WAY_OUT, Taken
@@ -140,7 +141,7 @@ class CopiedModel:
             elif not _same_value(old, new):
                 raise ValueError(
                     "a copied model_fn must take tensors from its iterators, got the Python values "
-                    f"{old!r} and {new!r} for two clones; {WAY_OUT}"
+                    f"{_shown(old)} and {_shown(new)} for two clones; {WAY_OUT}"
                 )
 
 
@@ -200,6 +201,10 @@ def _added(before: Mapping[Any, list[Any]], after: Mapping[Any, list[Any]]) -> d
     return {key: items for key, items in added.items() if items and key not in _CONTEXTS}
 
 
+def _shown(value: Any) -> str:
+    return shortened(repr(value), 60)
+
+
 def _leaves(value: Any, other: Any) -> list[tuple[Any, Any]]:
     """Returns pairs of leaves at the same place in two structures.
 
@@ -210,7 +215,8 @@ def _leaves(value: Any, other: Any) -> list[tuple[Any, Any]]:
         tf.nest.assert_same_structure(value, other, expand_composites=True)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"a copied model_fn must take the same structure for each clone: {error}; {WAY_OUT}"
+            f"a copied model_fn must take the same structure for each clone: "
+            f"{shortened(str(error))}; {WAY_OUT}"
         ) from error
     flat = (tf.nest.flatten(each, expand_composites=True) for each in (value, other))
     return list(zip(*flat, strict=True))

@@ -110,7 +110,7 @@ def _load(folder: str) -> Any:
     try:
         return datasets.load_from_disk(folder)
     except Exception as error:  # of many kinds, by the package's version and the damage
-        reason = shortened(" ".join(str(error).split())) or type(error).__name__
+        reason = shortened(str(error)) or type(error).__name__
         raise ValueError(
             f"data_dir must be a folder that {_PACKAGE} {datasets.__version__} can read, got "
             f"{reason}"

@@ -105,7 +105,7 @@ def _read_info(folder: str) -> Any:
     try:
         return tfds.builder_from_directory(folder).info
     except Exception as error:  # of many kinds, by the package's version and the damage
-        reason = shortened(" ".join(str(error).split())) or type(error).__name__
+        reason = shortened(str(error)) or type(error).__name__
         raise ValueError(
             f"{folder} must be a folder that {_PACKAGE} {tfds.__version__} can read, got {reason}"
         ) from error
