@@ -52,7 +52,7 @@ class Passes:
         [count] = group(f"{self._name} passes").max([passed.assign_add(1)[tf.newaxis]], "count")
         added = [total.assign_add(g) for total, (g, _) in zip(self._sums, pairs, strict=True)]
         self._condition = Condition(tf.equal(count[0] % self._count, 0), always=added)
-        own = [self._scaled_sum(*each) for each in zip(self._sums, added, strict=True)]
+        own = [self._scaled_sum(total) for total in added]
         with self._condition.passed():
             sent = [tf.identity(total) for total in own]
         reduced = reduce(list(zip(sent, variables, strict=True)))
@@ -61,11 +61,14 @@ class Passes:
             for total, (gradient, variable) in zip(own, reduced, strict=True)
         ]
 
-    def _scaled_sum(self, total: Any, added: Any) -> Any:
-        """A sum so far, of any shape, as it is sent; read after `added`."""
-        with tf.control_dependencies([added]):
-            value = total.read_value()
-            return value / self._count if self._averages else value
+    def _scaled_sum(self, added: Any) -> Any:
+        """A sum so far, of any shape, as it is sent.
+
+        It is what `added` gives: of a variable that is read after it, TensorFlow's rewriting moves
+        a cast to fewer bits before the reading, to where nothing has been added.
+        """
+        value = tf.identity(added)
+        return value / self._count if self._averages else value
 
     def apply(self, gradients: Sequence[Any], update: Callable[[], Any]) -> Any:
         """An op that makes an update in the last pass only.

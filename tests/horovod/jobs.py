@@ -25,7 +25,7 @@ def joined_as(rank=0, size=1, **settings):
 
 
 def _proto(rank=None):
-    proto = cpu_config(1, rewritten=False)
+    proto = cpu_config(1)
     proto.isolate_session_state = True
     proto.experimental.collective_group_leader = clusters.LEADER
     if rank is not None:

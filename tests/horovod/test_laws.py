@@ -189,6 +189,24 @@ def test_gradients_travel_in_the_last_pass():
         np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
+def test_sums_of_passes_are_whole_when_they_are_sent():
+    """What is sent in 16 bits has the last pass: 1, 2 and 4 are exact, and so is their sum."""
+
+    def build(rank):
+        turn = tf.get_local_variable("turn", initializer=-1, use_resource=True)
+        factor = tf.gather([1.0, 2.0, 4.0], turn.assign_add(1) % 3)
+        kernel = tf.get_variable("kernel", [300], initializer=tf.zeros_initializer())
+        optimizer = hvd.DistributedOptimizer(
+            tf.train.GradientDescentOptimizer(1.0),
+            compression=hvd.Compression.fp16,
+            backward_passes_per_step=3,
+        )
+        return optimizer.minimize((rank + 1) * factor * tf.reduce_sum(kernel)), kernel
+
+    for _, kernel in run_job(2, build, runs=6):
+        np.testing.assert_array_equal(kernel, np.full(300, -2 * 7 * 1.5))
+
+
 def test_sixteen_bits_round_what_is_sent():
     """Each gradient is rounded once when it is sent, and the sum once; sparse ones just once."""
     unit = 2.0**-11  # of float16, relative; below 2^-14 there is a step of 2^-24
