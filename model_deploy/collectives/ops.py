@@ -280,16 +280,11 @@ class Collectives:
           size: what sets shapes of this op apart from those of other runs, an integer that all
             processes know; the op must be of version 2 then.
         """
-        if size is not None:
-            return {
-                "group_size": self.size,
-                "group_key": key,
-                "instance_key": tf.cast(size, tf.int32) + internals.INSTANCE_KEY,
-            }
-        if self._num_replicas == 1:
+        if self._num_replicas == 1 and size is None:
             keys = {"group_key": _hash(self._members), "instance_key": key}
         else:
-            keys = {"group_key": key, "instance_key": internals.INSTANCE_KEY}
+            own = 0 if size is None else tf.cast(size, tf.int32)
+            keys = {"group_key": key, "instance_key": internals.INSTANCE_KEY + own}
         return {"group_size": self.size, **keys}
 
     def _run(self, label: str, tensors: PerClone, op: Callable[[Any, int, int], Any]) -> PerClone:

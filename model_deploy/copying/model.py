@@ -215,7 +215,7 @@ def _leaves(value: Any, other: Any) -> list[tuple[Any, Any]]:
         tf.nest.assert_same_structure(value, other, expand_composites=True)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"a copied model_fn must take the same structure for each clone: "
+            "a copied model_fn must take the same structure for each clone: "
             f"{shortened(str(error))}; {WAY_OUT}"
         ) from error
     flat = (tf.nest.flatten(each, expand_composites=True) for each in (value, other))
