@@ -28,7 +28,7 @@ def _table(text):
 WITH_TENSORS = _table(
     """
     all_reduce: CopiesFingerprints VariableCopies copies_difference mean_changes
-        numeric_variables own_variables rows_of_replicas
+        sendable_variables own_variables rows_of_replicas
     collectives: Collectives Left LowRankSums exchange_gradients fill_up gather_rows rows_to_send
         sum_narrow without_filling
     local_steps: Exchanges
@@ -80,8 +80,8 @@ WITHOUT_TENSORS = _table(
     all_reduce: OwnValues StartHook add_start_hook added_by average_state has_own_values note_alike
         note_common note_own session_config set_up_session uses_nccl
     collectives: CARRIED FEW_MEMBERS_MOST_BYTES InProcess LEAST_BYTES MOST_BYTES PerClone
-        add_missing_members carried_as carrier collectives_in_process collectives_of left_packs
-        numbers_sent packing packs_of sizes_of
+        add_missing_members can_be_sent carried_as carrier collectives_in_process collectives_of
+        largest left_packs numbers_sent packing packs_of sizes_of
     local_steps: parts_by_bytes
     checkpoints: BEST_DIR BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         NotSavedError OneAtATime Storage

@@ -16,7 +16,7 @@ from model_deploy.all_reduce.sessions import (
     set_up_session,
     uses_nccl,
 )
-from model_deploy.all_reduce.start import StartHook, add_start_hook, numeric_variables
+from model_deploy.all_reduce.start import StartHook, add_start_hook, sendable_variables
 from model_deploy.all_reduce.state_updates import mean_changes
 from model_deploy.all_reduce.variable_copies import VariableCopies
 
@@ -34,9 +34,9 @@ __all__ = [
     "note_alike",
     "note_common",
     "note_own",
-    "numeric_variables",
     "own_variables",
     "rows_of_replicas",
+    "sendable_variables",
     "session_config",
     "set_up_session",
     "uses_nccl",

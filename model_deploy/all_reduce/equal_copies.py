@@ -6,9 +6,9 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.all_reduce.own_values import own_variables
-from model_deploy.all_reduce.start import DTYPES, assign, numeric_variables
+from model_deploy.all_reduce.start import assign, sendable_variables
 from model_deploy.all_reduce.variable_copies import VariableCopies
-from model_deploy.collectives import Collectives, collectives_of
+from model_deploy.collectives import Collectives, can_be_sent, carried_as, collectives_of
 from model_deploy.config import DeploymentConfig
 
 # Variables whose copies change alike by themselves.  Not a string: it does not go into checkpoints.
@@ -39,7 +39,7 @@ def average_state(
     state = [
         (original, *others)
         for original, others in copies.variables()
-        if not original.trainable and original.dtype.base_dtype in DTYPES
+        if not original.trainable and can_be_sent(original.dtype)
         if original.op.name not in alike
     ]
     floats = [column for column in state if column[0].dtype.base_dtype.is_floating]
@@ -76,11 +76,12 @@ def copies_difference(
     collectives = collectives or collectives_of(config, "difference")
     if variables is None:
         own = {variable.op.name for variable in own_variables()}
-        variables = [each for each in numeric_variables() if each.op.name not in own]
+        variables = [each for each in sendable_variables() if each.op.name not in own]
 
     def copy_of(variable: Any, i: int) -> Any:
         other = copies.of_clone(variable, i)
-        return (variable if other is None else other).read_value()
+        value = (variable if other is None else other).read_value()
+        return tf.cast(value, carried_as(value.dtype))
 
     def spread(values: list[Any], label: str) -> list[Any]:
         most = collectives.max(values, label)

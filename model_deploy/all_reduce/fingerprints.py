@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.all_reduce.start import numeric_variables
+from model_deploy.all_reduce.start import sendable_variables
 from model_deploy.all_reduce.variable_copies import VariableCopies
 from model_deploy.collectives import collectives_of
 from model_deploy.config import DeploymentConfig
@@ -28,7 +28,7 @@ class CopiesFingerprints:
     """
 
     def __init__(self, config: DeploymentConfig) -> None:
-        variables = numeric_variables()
+        variables = sendable_variables()
         copies = VariableCopies(config)
         collectives = collectives_of(config, "fingerprints")
         self.names = [variable.op.name for variable in variables]

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.all_reduce.start import assign, numeric_variables
+from model_deploy.all_reduce.start import assign, sendable_variables
 from model_deploy.all_reduce.variable_copies import VariableCopies
 from model_deploy.cluster import run_until_closed
 from model_deploy.collectives import Collectives, packing, packs_of
@@ -45,7 +45,7 @@ def own_variables() -> list[Any]:
     own, common = set(tf.get_collection(_OWN)), set(tf.get_collection(_COMMON))
     found = [
         variable
-        for variable in numeric_variables()
+        for variable in sendable_variables()
         if variable.op.name in own or (common and variable.op.name not in common)
     ]
     return sorted(found, key=lambda variable: str(variable.op.name))

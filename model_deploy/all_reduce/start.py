@@ -7,12 +7,9 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.all_reduce.variable_copies import VariableCopies
 from model_deploy.cluster import run_until_closed
-from model_deploy.collectives import CARRIED, Collectives
+from model_deploy.collectives import Collectives, can_be_sent
 from model_deploy.config import DeploymentConfig
 from model_deploy.hooks import add_session_hook
-
-# The dtypes of variables that collective ops can send and add.
-DTYPES = (*CARRIED, tf.bfloat16)
 
 
 class StartHook(tf.train.SessionRunHook):
@@ -55,7 +52,7 @@ def add_start_hook(config: DeploymentConfig, copies: VariableCopies) -> StartHoo
     Reads the collection `GLOBAL_VARIABLES`.
     """
     device = config.clone_device(0)
-    variables = numeric_variables()
+    variables = sendable_variables()
     received = []
     if config.num_replicas > 1:
         group = Collectives([device], config.replica_id, config.num_replicas, "start")
@@ -105,9 +102,9 @@ def assign(variable: Any, value: Any) -> Any:
         return variable.assign(value, read_value=False)
 
 
-def numeric_variables() -> list[Any]:
+def sendable_variables() -> list[Any]:
     """Returns the `GLOBAL_VARIABLES`, of any shapes, whose dtype collective ops can send."""
-    return [v for v in tf.global_variables() if v.dtype.base_dtype in DTYPES]
+    return [variable for variable in tf.global_variables() if can_be_sent(variable.dtype)]
 
 
 def _other_copies(copies: VariableCopies, variable: Any, num_clones: int) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.all_reduce.variable_copies import VariableCopies
-from model_deploy.collectives import Collectives
+from model_deploy.collectives import Collectives, largest
 from model_deploy.updating import Change, ChangeOfParts, PartUpdates, changes_by_parts
 
 
@@ -63,13 +63,13 @@ def _exchanged(collectives: Collectives, changes: Sequence[ChangeOfParts]) -> li
             if change.variable.dtype.base_dtype.is_floating == is_floating
         ]
         chosen = [changes[place] for place in places]
-        combine = tf.add_n if is_floating else _largest
+        combine = tf.add_n if is_floating else largest
 
         def values(i: int, chosen: Any = chosen, by: Any = combine) -> Any:
             return [
                 by([tf.reshape(term, change.variable.shape) for term in change.terms[i]])
                 if i in change.terms
-                else tf.zeros(change.variable.shape, change.variable.dtype.base_dtype)
+                else _nothing(change.variable)
                 for change in chosen
             ]
 
@@ -85,5 +85,8 @@ def _exchanged(collectives: Collectives, changes: Sequence[ChangeOfParts]) -> li
     return found
 
 
-def _largest(values: Sequence[Any]) -> Any:
-    return tf.reduce_max(tf.stack(list(values)), axis=0)
+def _nothing(variable: Any) -> Any:
+    """What changes neither a sum of floats, nor a maximum of integers or flags."""
+    dtype = variable.dtype.base_dtype
+    nothing = tf.constant(dtype.min, dtype) if dtype.is_integer else tf.zeros([], dtype)
+    return tf.fill(variable.shape, nothing)

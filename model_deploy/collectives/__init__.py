@@ -1,7 +1,7 @@
 """Exchange between the clones of all replicas: collective ops, packs, sums of gradients."""
 
 from model_deploy.collectives import packing
-from model_deploy.collectives.carriers import CARRIED, carried_as, carrier
+from model_deploy.collectives.carriers import CARRIED, can_be_sent, carried_as, carrier, largest
 from model_deploy.collectives.exchange import Left, exchange_gradients
 from model_deploy.collectives.in_process import InProcess, collectives_in_process
 from model_deploy.collectives.low_rank import LowRankSums, numbers_sent, sizes_of
@@ -28,6 +28,7 @@ __all__ = [
     "LowRankSums",
     "PerClone",
     "add_missing_members",
+    "can_be_sent",
     "carried_as",
     "carrier",
     "collectives_in_process",
@@ -35,6 +36,7 @@ __all__ = [
     "exchange_gradients",
     "fill_up",
     "gather_rows",
+    "largest",
     "left_packs",
     "numbers_sent",
     "packing",

@@ -1,4 +1,7 @@
-"""`carried_as`, `carrier`: the type in which the values of a type are sent."""
+"""`carried_as`, `carrier`: the type in which the values of a type are sent and compared."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow.compat.v1 as tf
 
@@ -22,6 +25,11 @@ def carried_as(dtype: tf.DType) -> tf.DType:
     return found
 
 
+def can_be_sent(dtype: tf.DType) -> bool:
+    """Whether values of a type, of a reference too, can be sent, all of them."""
+    return carried_as(dtype) in CARRIED
+
+
 def carrier(dtype: tf.DType, name: str) -> tf.DType:
     """Returns the type in which values of a type are sent, if there is one.
 
@@ -32,7 +40,17 @@ def carrier(dtype: tf.DType, name: str) -> tf.DType:
     Raises:
       ValueError: for one that cannot be sent.
     """
-    found = carried_as(dtype)
-    if found not in CARRIED:
+    if not can_be_sent(dtype):
         raise ValueError(f"{name} must be of numbers to be sent, got {dtype.base_dtype.name}")
-    return found
+    return carried_as(dtype)
+
+
+def largest(tensors: Sequence[Any]) -> Any:
+    """Returns each element's maximum, of flags whether any is set.
+
+    Args:
+      tensors: tensors of one shape and dtype.
+    """
+    dtype = tensors[0].dtype.base_dtype
+    compared = tf.cast(tf.stack(list(tensors)), carried_as(dtype))
+    return tf.cast(tf.reduce_max(compared, axis=0), dtype)

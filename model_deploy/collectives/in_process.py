@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.collectives.carriers import largest
 from model_deploy.collectives.ops import Collectives, PerClone, collectives_of
 from model_deploy.config import DeploymentConfig
 
@@ -36,7 +37,7 @@ class InProcess(Collectives):
     def max(self, tensors: PerClone, label: str) -> PerClone:
         """Returns each element's maximum over the devices; see `Collectives.max`."""
         del label
-        return self._of_first(lambda: tf.reduce_max(tf.stack(list(tensors)), axis=0))
+        return self._of_first(lambda: largest(tensors))
 
     def gather(self, tensors: PerClone, label: str, num_rows: PerClone | None = None) -> PerClone:
         """Concatenates the tensors of the devices; see `Collectives.gather`."""

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
-from model_deploy.all_reduce import numeric_variables
+from model_deploy.all_reduce import sendable_variables
 from model_deploy.cluster import run_unless_refused
 
 # Bytes of values that are loaded by one run: they travel in a message of 2 GiB at most.
@@ -36,7 +36,7 @@ class Memory:
 
         Many at a time: TensorFlow prepares a graph for each run, which takes it some 10 ms.
         """
-        known = [each for each in numeric_variables() if each.op.name in self.values]
+        known = [each for each in sendable_variables() if each.op.name in self.values]
         sizes = [self.values[each.op.name].nbytes for each in known]
         for first, last in _packs(sizes):
             pack = known[first:last]
@@ -51,7 +51,7 @@ class Memory:
         server outlives its world.  (`tf.Session.reset` would wait for lost servers.)
         """
         graph = tf.get_default_graph()
-        reads = {v.op.name: v.read_value() for v in numeric_variables()}
+        reads = {v.op.name: v.read_value() for v in sendable_variables()}
         free = [
             tf.raw_ops.DestroyResourceOp(resource=variable.handle)
             for variable in [*tf.global_variables(), *tf.local_variables()]

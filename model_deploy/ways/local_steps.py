@@ -16,7 +16,7 @@ from model_deploy.all_reduce import (
     copies_difference,
     mean_changes,
     note_common,
-    numeric_variables,
+    sendable_variables,
 )
 from model_deploy.collectives import (
     Collectives,
@@ -107,7 +107,7 @@ class LocalSteps(AllReduce):
         own = collectives_in_process(self.config, "difference in process")
         between = collectives_of(self.config, "difference").first_clones()
         return tf.maximum(
-            copies_difference(self.config, self._copies, own, numeric_variables()),
+            copies_difference(self.config, self._copies, own, sendable_variables()),
             copies_difference(self.config, self._copies, between, exchanges.common),
             name="copies_difference",
         )

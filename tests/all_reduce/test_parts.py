@@ -50,6 +50,38 @@ def test_division_changes_nothing(num_clones, parts):
         np.testing.assert_allclose(run.values[name], value, rtol=1e-5, atol=2e-6, err_msg=name)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "assigned", "expected"),
+    [
+        (tf.int64, [-4, -2, -3, -5], -2),
+        (tf.int8, [-4, -2, -3, -5], -2),
+        (tf.uint16, [3, 40000, 5, 6], 40000),
+        (tf.bool, [False, False, True, False], True),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+@pytest.mark.parametrize(("num_clones", "parts"), [(1, 4), (2, 2)])
+def test_integers_and_flags_of_parts(num_clones, parts, dtype, assigned, expected):
+    """Integers become the largest of all parts, flags one of any; so does what is given once."""
+    values = iter(assigned)
+
+    def assign(name, value):
+        variable = tf.get_variable(name, [], dtype, tf.zeros_initializer(), trainable=False)
+        return variable.assign(tf.constant(value, dtype))
+
+    def model_fn():
+        weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
+        tf.losses.add_loss(weight)
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, assign("of_parts", next(values)))
+
+    once = assign("once", assigned[0])
+    config = _config(num_clones=num_clones, accumulate_steps=parts, global_parts=parts)
+    model = deploy(config, model_fn, optimizer=harness.sgd(1.0), update_ops=[once])
+    reads = [*tf.global_variables("of_parts"), *tf.global_variables("once")]
+    _, found = harness.run_steps(model, [*reads, model.copies_difference])
+    assert found == [expected, assigned[0], 0]
+
+
 def test_share_of_a_replica():
     """A replica alone that has half of the parts gives half of the gradients and of the loss."""
 

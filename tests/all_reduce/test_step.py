@@ -36,19 +36,31 @@ def test_batch_norm_statistics_are_the_mean_of_all_clones(num_clones):
 
 
 @pytest.mark.gpu
-def test_counters_that_are_not_trained_stay_equal():
-    """Integers that update ops change become the largest of all copies."""
-    values = iter([3, 5])
+@pytest.mark.parametrize(
+    ("dtype", "assigned", "expected"),
+    [
+        (tf.int64, [3, 5], 5),
+        (tf.int16, [-5, -3], -3),
+        (tf.uint8, [200, 100], 200),
+        (tf.uint32, [1, 2**32 - 1], 2**32 - 1),
+        (tf.bool, [False, True], True),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_counters_and_flags_that_are_not_trained_stay_equal(dtype, assigned, expected):
+    """Integers that update ops change become the largest of all copies; a flag is one of any."""
+    values = iter(assigned)
 
     def model_fn():
         weight = tf.get_variable("weight", [], initializer=tf.ones_initializer())
         tf.losses.add_loss(weight)
-        count = tf.get_variable("count", [], tf.int64, tf.zeros_initializer(), trainable=False)
-        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.assign_add(count, next(values)))
+        count = tf.get_variable("count", [], dtype, tf.zeros_initializer(), trainable=False)
+        changed = count.assign(tf.constant(next(values), dtype))
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, changed)
 
     model = deploy(_config(2), model_fn, optimizer=harness.sgd(1.0))
     _, values = harness.run_steps(model, [*tf.global_variables("count"), model.copies_difference])
-    assert values == [5, 0]
+    assert values == [expected, 0]
 
 
 @pytest.mark.one_mode
@@ -72,6 +84,13 @@ def test_the_chief_gives_the_start_values():
     def model_fn():
         table = tf.get_variable("table", [4, 3], initializer=tf.random_normal_initializer(seed=7))
         tf.losses.add_loss(0.0 * tf.reduce_sum(table))
+        for dtype in (tf.bool, tf.uint8, tf.bfloat16):
+            tf.get_variable(dtype.name, [2], dtype, tf.zeros_initializer(), trainable=False)
+
+    def changed(variable, i):  # whatever the initializers say, replicas have other values
+        if variable.dtype.base_dtype == tf.bool:
+            return variable.assign([i == 0, i == 1])
+        return variable.assign(variable + tf.cast(100 + i, variable.dtype))
 
     config = _config(2, num_replicas=2)
     replicas = harness.replicas_of(config, model_fn, harness.momentum)
@@ -80,8 +99,7 @@ def test_the_chief_gives_the_start_values():
         with replica.graph.as_default():
             everything = [*tf.global_variables(), *tf.local_variables()]
             variables.append([v.read_value() for v in everything])
-            # Whatever the initializers say, the second replica has other values.
-            changes.append([tf.assign(v, v + tf.cast(100 + i, v.dtype)) for v in everything])
+            changes.append([changed(v, i) for v in everything])
 
     def train(replica):
         session, i = replica.session, replica.config.replica_id

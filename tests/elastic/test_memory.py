@@ -12,12 +12,18 @@ def test_values_come_back(most, monkeypatch):
     """Each variable has its value, in as many runs as it takes; one that is not kept is left."""
     monkeypatch.setattr(memory, "_PACK_BYTES", most)
     with tf.Graph().as_default(), tf.Session() as session:
-        names = ("a", "b", "c", "new")
-        variables = {name: tf.get_variable(name, [2], tf.float32) for name in names}
+        dtypes = {"a": tf.float32, "b": tf.bool, "c": tf.uint8, "new": tf.float32}
+        start = tf.ones_initializer()
+        variables = {
+            name: tf.get_variable(name, [2], dtype, start) for name, dtype in dtypes.items()
+        }
         step = tf.train.get_or_create_global_step()
         kept = memory.Memory()
         assert kept.step is None
-        values = {name: np.array([1.0, 2.0], np.float32) * i for i, name in enumerate("abc")}
+        kept_dtypes = [dtypes[name].as_numpy_dtype for name in "abc"]
+        values = {
+            name: np.array([0, 2], dtype) for name, dtype in zip("abc", kept_dtypes, strict=True)
+        }
         kept.values = {**values, "global_step": np.int64(7)}
         session.run(tf.global_variables_initializer())
         before = session.run(variables["new"])
