@@ -121,6 +121,7 @@ def _training_spec(model: Deployed, features: Any, kwargs: dict[str, Any]) -> An
     _add_saver(specs[0].scaffold, kwargs.get("config"))
     return specs[0]._replace(
         loss=loss,
+        train_op=_own_train_op(specs[0].train_op, deployment),
         training_hooks=(*session_hooks(), *specs[0].training_hooks),
         scaffold=_scaffold(specs[0].scaffold, deployment),
     )
@@ -182,6 +183,15 @@ def _put_update(update: RecordedUpdate, model: DeployedModel, train_op: Any) -> 
             internals.replace_input(op, 1, value)
 
 
+def _own_train_op(train_op: Any, model: DeployedModel) -> Any:
+    """What this replica runs: of synchronous ones with common variables the first alone does all.
+
+    Moving averages that follow the update, say, would be made once by each replica.
+    """
+    shares = model.config is not None and model.is_synchronous and not model.owns_variables
+    return model.train_op if shares and model.config.replica_id else train_op
+
+
 def _add_saver(scaffold: Any, run_config: Any) -> None:
     """Makes Estimator save tables that are trained by rows as the dense optimizer has them.
 
@@ -208,13 +218,15 @@ def _scaffold(scaffold: Any, model: DeployedModel) -> Any:
     if not model.owns_variables or model.config is None or model.config.replica_id == 0:
         return scaffold
     ready = tf.constant([], tf.string)
+    # Local variables come after: clones' copies start from the values of the global ones.
+    with tf.control_dependencies([tf.global_variables_initializer()]):
+        initialized = tf.identity(ready)
+    local_init_op = getattr(scaffold, "local_init_op", None)
+    if local_init_op is None:
+        local_init_op = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
     return tf.train.Scaffold(
         ready_op=ready,
-        ready_for_local_init_op=ready,
-        local_init_op=tf.group(
-            tf.global_variables_initializer(),
-            tf.local_variables_initializer(),
-            tf.tables_initializer(),
-        ),
+        ready_for_local_init_op=initialized,
+        local_init_op=local_init_op,
         copy_from_scaffold=scaffold,
     )

@@ -13,11 +13,12 @@ from tests import modes
 from tests.estimator import models
 
 STEPS = 6
-# Settings of two replicas of one clone each.
+BATCH_SIZE = 8  # of all replicas together
+# The style of the `train_op`, and settings of two replicas.
 WAYS = {
-    "synchronous": {"num_replicas": 2, "num_ps_tasks": 1, "replicas_to_aggregate": 2},
-    "asynchronous": {"num_replicas": 2, "num_ps_tasks": 1},
-    "all-reduce": {"num_replicas": 2, "all_reduce": True},
+    "synchronous": ("averaged", {"num_ps_tasks": 1, "replicas_to_aggregate": 2}),
+    "asynchronous": ("clipped", {"num_ps_tasks": 1}),
+    "all-reduce": ("clipped", {"all_reduce": True, "num_clones": 2}),
 }
 
 
@@ -39,18 +40,19 @@ class Slowly(tf.train.SessionRunHook):
 def main(folder, way="synchronous", steps=STEPS):
     """Trains to the last step."""
     modes.enter()
-    config = DeploymentConfig(clone_on_cpu=True, **WAYS[way])
+    style, settings = WAYS[way]
+    config = DeploymentConfig(num_replicas=2, clone_on_cpu=True, **settings)
     run_config = models.run_config(
         train_distribute=config, experimental_max_worker_delay_secs=0, save_checkpoints_steps=3
     )
     # The accumulators of a ps add up the rows of a gradient, of which the norm would be another.
     params = {"rate": 0.1, "dense": True}
-    model_fn = models.model_fn_of(models.STYLES["clipped"])
+    model_fn = models.model_fn_of(models.STYLES[style])
     trained = estimator.Estimator(model_fn, folder, run_config, params)
     number = run_config.global_id_in_cluster or 0
 
     def input_fn():
-        return models.input_fn(4)().shard(2, number)
+        return models.input_fn(BATCH_SIZE // config.global_clones)().shard(2, number)
 
     hooks = [Slowly()] if int(steps) > STEPS else []
     estimator.train_and_evaluate(

@@ -26,15 +26,20 @@ PROGRAM = [sys.executable, str(Path(cluster_program.__file__))]
     ],
 )
 def test_synchronous_workers_train_as_one(way, flags, tasks, tmp_path):
-    """Two workers end, and a ps, where one process ends on batches of both."""
+    """Two workers end, and a ps, where one process ends on batches of both.
+
+    So do moving averages that follow the update, and copies of the variables for each clone.
+    """
     with Processes(tmp_path) as processes:
         program = [*PROGRAM, str(tmp_path / "run"), way]
         launch = processes.launch(["--num_workers=2", *flags], program)
         assert launch.wait() == 0, launch.log
         assert processes.living() == []
     assert sorted(re.findall(r"(\w+ \d) has ended", launch.log)) == tasks
-    model_fn = models.model_fn_of(models.STYLES["clipped"])
-    expected = train(model_fn, tmp_path / "plain", steps=cluster_program.STEPS, dense=True)
+    style, _ = cluster_program.WAYS[way]
+    model_fn = models.model_fn_of(models.STYLES[style])
+    steps, batch_size = cluster_program.STEPS, cluster_program.BATCH_SIZE
+    expected = train(model_fn, tmp_path / "plain", batch_size, steps, dense=True)
     check_equal(checkpoint_values(tmp_path / "run"), expected)
 
 
