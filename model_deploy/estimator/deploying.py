@@ -188,8 +188,9 @@ def _own_train_op(train_op: Any, model: DeployedModel) -> Any:
 
     Moving averages that follow the update, say, would be made once by each replica.
     """
-    shares = model.config is not None and model.is_synchronous and not model.owns_variables
-    return model.train_op if shares and model.config.replica_id else train_op
+    follows = model.config is not None and model.config.replica_id > 0
+    shares = model.is_synchronous and not model.owns_variables
+    return model.train_op if follows and shares else train_op
 
 
 def _add_saver(scaffold: Any, run_config: Any) -> None:

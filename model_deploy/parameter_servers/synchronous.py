@@ -29,6 +29,7 @@ from model_deploy import graph_walk
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, values_of
 from model_deploy.hooks import add_session_hook
 from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator
+from model_deploy.parameter_servers.begun import Begun
 from model_deploy.parameter_servers.early_updates import EarlyUpdates
 from model_deploy.parameter_servers.fence import Fence, noted_fence, repeats_steps
 from model_deploy.parameter_servers.stamps import Stamps, step_of
@@ -158,6 +159,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         handed_in += added
         self.handed_in = handed_in
         accumulators += others
+        devices = [variable.device for _, variable in (*means, *operands)] + [global_step.device]
         with tf.device(global_step.device):
             with self._names_of_the_world():
                 queues = [
@@ -170,10 +172,14 @@ class SynchronousOptimizer(tf.train.Optimizer):
             with tf.control_dependencies([emptied]):
                 local_start = tf.assign(local_step, self._stamps.now())
             is_chief = self._replica_id == 0
+            # In an elastic run each world has accumulators and queues of its own.
+            begun = Begun(devices) if is_chief and self._fence is None else None
             receipts = [each.receipts.start() for each in accumulators]
             started = [local_start, *receipts, *self._early.start()]
             if is_chief:
                 started += self._steps_set(accumulators, global_step)
+            if begun is not None:
+                started.append(begun.marked)
             start = tf.group(*started)
             update = self._update(means, operands, global_step, queues, accumulators)
             start_anew = self._made_anew(accumulators, global_step, queues) if is_chief else None
@@ -182,9 +188,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         repeats = repeats_steps(self._fence)
         update = update if is_chief else None
         add_session_hook(
-            SynchronousHook(
-                start, update, start_anew, woken, shrunk, repeats=repeats, mends=self._fence is None
-            )
+            SynchronousHook(start, update, start_anew, woken, shrunk, repeats=repeats, begun=begun)
         )
         return self._wait_for_update(handed_in, read, own_queue, local_step)
 

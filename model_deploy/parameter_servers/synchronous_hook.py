@@ -9,13 +9,18 @@ from absl import logging
 
 from model_deploy.cluster import close_session, run_unless_refused, wait_at_exit
 from model_deploy.commands import line_of
+from model_deploy.parameter_servers.begun import Begun
 
 # How long an unresponsive server may hold up a chief that leaves its world.
 _LEAVE_MSECS = 2000
 
 
 class SynchronousHook(tf.train.SessionRunHook):
-    """Starts a replica's part in synchronous updates; on the chief a thread makes the updates."""
+    """Starts a replica's part in synchronous updates; on the chief a thread makes the updates.
+
+    Where nobody says how a chief's session has got the variables, as in a
+    `tf.train.MonitoredSession`, it has restored or initialized them.
+    """
 
     def __init__(
         self,
@@ -26,14 +31,15 @@ class SynchronousHook(tf.train.SessionRunHook):
         shrunk: Sequence[Any],
         *,
         repeats: bool,
-        mends: bool,
+        begun: Begun | None,
     ) -> None:
         self._start = start
         self._update = update
         self._start_anew = start_anew
         self._woken = woken
         self._shrunk = shrunk
-        self._mends = mends
+        self._begun = begun
+        self._settled_in: Any = None
         self.repeats = repeats
 
     def start_anew(self, session: Any) -> None:
@@ -41,6 +47,7 @@ class SynchronousHook(tf.train.SessionRunHook):
 
         Drops gradients at the old values, and lets all replicas go on from the new ones.
         """
+        self._settled_in = session
         session.run(self._start_anew)
 
     def mend(self, session: Any) -> None:
@@ -48,7 +55,8 @@ class SynchronousHook(tf.train.SessionRunHook):
 
         Means that it had taken are lost, and replicas wait for an update that needs them.
         """
-        if self._mends:
+        self._settled_in = session
+        if self._begun is not None:
             self.start_anew(session)
 
     def wake(self, session: Any) -> None:
@@ -64,6 +72,10 @@ class SynchronousHook(tf.train.SessionRunHook):
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Lets this replica begin at the global step, and the chief aggregate."""
+        begun = None if self._settled_in is session else self._begun
+        # At the first start others may have begun their first step, which counts.
+        if begun is not None and session.run(begun.before):
+            self.start_anew(session)
         session.run(self._start)
         if self._update is not None:
             # Not the coordinator's: it would wait for the thread before the session is

@@ -16,7 +16,7 @@ STEPS = 6
 BATCH_SIZE = 8  # of all replicas together
 # The style of the `train_op`, and settings of two replicas.
 WAYS = {
-    "synchronous": ("averaged", {"num_ps_tasks": 1, "replicas_to_aggregate": 2}),
+    "synchronous": ("averaged", {"num_ps_tasks": 2, "replicas_to_aggregate": 2}),
     "asynchronous": ("clipped", {"num_ps_tasks": 1}),
     "all-reduce": ("clipped", {"all_reduce": True, "num_clones": 2}),
 }

@@ -2,6 +2,7 @@
 
 import random
 import re
+import signal
 import sys
 import time
 from pathlib import Path
@@ -21,12 +22,12 @@ PROGRAM = [sys.executable, str(Path(cluster_program.__file__))]
 @pytest.mark.parametrize(
     ("way", "flags", "tasks"),
     [
-        ("synchronous", ["--num_ps=1"], ["chief 0", "ps 0", "worker 0"]),
+        ("synchronous", ["--num_ps=2"], ["chief 0", "ps 0", "ps 1", "worker 0"]),
         ("all-reduce", [], ["chief 0", "worker 0"]),
     ],
 )
 def test_synchronous_workers_train_as_one(way, flags, tasks, tmp_path):
-    """Two workers end, and a ps, where one process ends on batches of both.
+    """Two workers end, and servers, where one process ends on batches of both.
 
     So do moving averages that follow the update, and copies of the variables for each clone.
     """
@@ -43,13 +44,13 @@ def test_synchronous_workers_train_as_one(way, flags, tasks, tmp_path):
     check_equal(checkpoint_values(tmp_path / "run"), expected)
 
 
-@pytest.mark.parametrize("way", ["asynchronous", "synchronous"])
-def test_tasks_are_killed_at_random(way, tmp_path):
+@pytest.mark.parametrize(("way", "num_ps"), [("asynchronous", 1), ("synchronous", 2)])
+def test_tasks_are_killed_at_random(way, num_ps, tmp_path):
     """Whichever task is killed, the run ends at its last step, and leaves no process behind."""
     steps = 30
     generator = random.Random(way)
     with Processes(tmp_path) as processes:
-        flags = ["--num_workers=2", "--num_ps=1", "--max_restarts=3"]
+        flags = ["--num_workers=2", f"--num_ps={num_ps}", "--max_restarts=3"]
         launch = processes.launch(flags, [*PROGRAM, str(tmp_path / "run"), way, str(steps)])
         for victim in generator.sample(["worker 0", "worker 1", "ps 0"], 3):
             launch.wait_for_line(r"^worker 0\| step \d+/")
@@ -62,3 +63,18 @@ def test_tasks_are_killed_at_random(way, tmp_path):
     last = tf.train.latest_checkpoint(str(tmp_path / "run"))
     # Of two asynchronous workers each may be in a step at the end, and so may one that was killed.
     assert steps <= int(last.rpartition("-")[2]) <= steps + 2, launch.log
+
+
+def test_a_server_is_lost_while_another_has_a_replica_wait(tmp_path):
+    """A replica that waits at ps 0 for an update goes on where ps 1 has lost its gradients."""
+    with Processes(tmp_path) as processes:
+        program = [*PROGRAM, str(tmp_path / "run"), "synchronous", "12"]
+        launch = processes.launch(["--num_workers=2", "--num_ps=2", "--max_restarts=1"], program)
+        launch.wait_for_line(r"^worker 0\| step 3/")
+        launch.signal_task("worker 0", signal.SIGSTOP)
+        time.sleep(1.0)  # worker 1 comes to its next step
+        launch.signal_task("ps 1")
+        launch.wait_for_line(r"^launch\| ps 1 was ended by SIGKILL")
+        launch.signal_task("worker 0", signal.SIGCONT)
+        assert launch.wait() == 0, launch.log
+    assert tf.train.latest_checkpoint(str(tmp_path / "run")).endswith("-12")
