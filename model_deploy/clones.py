@@ -69,6 +69,7 @@ def build_clones(
     with (
         graph_walk.new_ops() as ops,
         internals.building_layers_faster(),
+        internals.reading_where_variables_are(),
         slim.arg_scope([slim.model_variable, slim.variable], device=device),
     ):
         clones = [

@@ -11,11 +11,10 @@ ASSIGNMENTS = {
     "AssignAdd": "assign_add",
     "AssignSub": "assign_sub",
 }
-# Types of ops that take a variable without changing it: `READS` return its value or rows of it.
-READS = (
-    *("Identity", "ReadVariableOp", "Gather", "GatherNd", "GatherV2"),
-    *("ResourceGather", "ResourceGatherNd"),
-)
+# Types of ops that take a variable without changing it: `READS` return its value or rows of it,
+# `READS_OF_RESOURCES` of resource variables, beside which they are.
+READS_OF_RESOURCES = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")
+READS = ("Identity", "Gather", "GatherNd", "GatherV2", *READS_OF_RESOURCES)
 # Types of ops that get the next element of a `tf.data` iterator.
 GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
 # Types of ops that get a batch from a `tf.data` iterator, or from TensorFlow 1's queues or

@@ -129,7 +129,8 @@ WITHOUT_TENSORS = _table(
         leaving_batch_moments looking_for_variables_every lookup_module makes_old_control_flow
         maker_of_variable making_ops_by normalizes_examples number_collective_steps
         old_head opening_sessions_by
-        ops_are_deterministic read_tf_config record_at replace_tasks replace_training
+        ops_are_deterministic read_tf_config reading_where_variables_are record_at replace_tasks
+        replace_training
         running_sessions
         set_attribute set_constraint set_control_inputs set_device set_initializer
         set_trainable slurm_step sublayers

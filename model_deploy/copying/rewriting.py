@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import randomness
 from model_deploy.copying.twins import Twins
+from model_deploy.op_types import READS_OF_RESOURCES
 
 # TensorFlow's seeds have 31 bits.  The step is a prime far above the number of ops in a graph:
 # seeds that nobody set are numbers of ops.
@@ -72,7 +73,8 @@ class Rewriter:
         for node in copy.node_def:
             node.op = self._twins.functions.get(node.op, node.op)
             groups = colocated_with(node) - names
-            if all(self._has_copy(group) for group in groups):  # else tied to a variable
+            is_tied = node.op in READS_OF_RESOURCES  # to a variable, which clones share
+            if not is_tied and all(self._has_copy(group) for group in groups):
                 node.device = self._twins.device_of(node.device)
             if has_seeds(node):
                 self.seeds(node.attr)

@@ -41,6 +41,11 @@ def _with_deployment(estimator: Any) -> None:
 
 def _or_plain(estimator: Any, train: Callable[[], Any]) -> Any:
     """Trains; by Estimator alone where the `train_op` cannot be taken apart."""
+    with internals.reading_where_variables_are():
+        return _or_plain_there(estimator, train)
+
+
+def _or_plain_there(estimator: Any, train: Callable[[], Any]) -> Any:
     try:
         return train()
     except NotDeployableError as error:

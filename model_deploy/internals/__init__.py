@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         record_at,
         running_sessions,
     )
+    from model_deploy.internals.reads_in_functions import reading_where_variables_are
     from model_deploy.internals.session_waits import looking_for_variables_every
     from model_deploy.internals.slurm import SlurmStep, slurm_step
     from model_deploy.internals.variables import (
@@ -147,6 +148,7 @@ __all__ = [
     "partitioned_variable",
     "pipeline_nodes",
     "read_tf_config",
+    "reading_where_variables_are",
     "record_at",
     "regularizers",
     "replace_control_input",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import DeploymentConfig, estimator
+from model_deploy import DeploymentConfig, estimator, placement
 from tests.estimator import models
 from tests.estimator.test_deploying import check_clones
 
@@ -131,3 +131,17 @@ def test_train_and_evaluate_export_and_start_warm(tmp_path):
     )
     warm.train(input_fn(8), steps=1)
     assert np.abs(models.values_of(warm)["linear/linear_model/bias_weights"]) > 0
+
+
+@pytest.mark.parametrize("settings", [None, {"num_clones": 2}], ids=["plain", "clones"])
+def test_variables_are_on_another_device(settings, tmp_path):
+    """A linear model, whose summaries have conditions that read weights, trains beside them."""
+
+    def device_fn(op):
+        return f"/device:CPU:{0 if placement.is_variable_op(op) else 2}"
+
+    config = settings and DeploymentConfig(clone_on_cpu=True, **settings)
+    run_config = models.run_config(train_distribute=config, device_fn=device_fn)
+    trained = _linear(model_dir=str(tmp_path), config=run_config)
+    trained.train(input_fn(8), steps=1)
+    assert trained.get_variable_value("global_step") == 1

@@ -66,6 +66,7 @@ _OWNERS = {
     "PartitionedVariable": [variables.PartitionedVariable],
     "variables": [variables],
     "Variable": [ref_variable.RefVariable, resource_variable_ops.ResourceVariable],
+    "BaseResourceVariable": [resource_variable_ops.BaseResourceVariable],
     "resource_variable_ops": [resource_variable_ops],
     "saveable_object": [saveable_object],
     "saveable_object_util": [saveable_object_util],
