@@ -22,7 +22,8 @@ def reading_where_variables_are() -> contextlib.AbstractContextManager[None]:
     leads their values into an inner condition stays, and no session takes the graph ("Cannot
     colocate nodes").  In the block a read in a function names the variable's device.
 
-    Wraps `BaseResourceVariable._read_variable_op`, `.sparse_read` and `.gather_nd`.
+    Wraps `BaseResourceVariable._read_variable_op`, `BaseResourceVariable.sparse_read` and
+    `BaseResourceVariable.gather_nd`.
     """
     return _replacements.in_place(_is_open, True)
 
