@@ -6,6 +6,7 @@ servers; the chief's is that of worker 0.
 """
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ from model_deploy.config import DeploymentConfig
 
 # Seconds between a worker's looks whether the chief has initialized the variables.
 _POLL_SECS = 0.5
+# Of several parts' errors TensorFlow names one, such as a cancellation, and lists the others.
+_LISTED_LOSS = re.compile("^(ABORTED|UNAVAILABLE): ", re.MULTILINE)
 # Seconds that the chief waits for workers at the end: one may have begun when all was done.
 _GRACE_SECS = 10.0
 
@@ -118,8 +121,12 @@ def _serve(estimator: Any) -> None:
 def _train(estimator: Any, train: Callable[[], Any]) -> Any:
     """Trains as a worker, and says when it has ended."""
     cluster = cluster_of(estimator.config)
-    with internals.looking_for_variables_every(_POLL_SECS):
-        result = train()
+    end_heeding = internals.heeding_errors_of_sessions(_as_lost)
+    try:
+        with internals.looking_for_variables_every(_POLL_SECS):
+            result = train()
+    finally:
+        end_heeding()
     if cluster is not None and cluster.ps_hosts:
         proto = internals.EstimatorState(estimator).session_config
         with tf.Graph().as_default():
@@ -127,3 +134,10 @@ def _train(estimator: Any, train: Callable[[], Any]) -> Any:
             with tf.Session(estimator.config.master, config=proto) as session:
                 cluster_lib.signal_done(session, ops, cluster, grace_secs=_GRACE_SECS)
     return result
+
+
+def _as_lost(session: Any, error: Any) -> None:
+    """Raises the error of a lost server, after which Estimator goes on in a new session."""
+    del session
+    if isinstance(error, tf.errors.CancelledError) and _LISTED_LOSS.search(error.message):
+        raise tf.errors.AbortedError(error.node_def, error.op, error.message) from error

@@ -1,10 +1,10 @@
-"""`Begun`: whether synchronous steps have begun on the parameter servers before this session."""
+"""`Begun`: whether a session with synchronous steps was lost on the parameter servers."""
 
 from collections.abc import Iterable
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.parameter_servers.unsaved import unsaved_variable
+from model_deploy.parameter_servers.unsaved import unsaved_variable, value_of
 
 
 class Begun:
@@ -15,10 +15,13 @@ class Begun:
 
     Attributes:
       before: whether any server has its mark, a bool scalar.
-      marked: an op that marks all servers.
+      set_marks: an op for the start of a chief's session.
+      remove_marks: an op for the end of a session that was not lost.
     """
 
     def __init__(self, devices: Iterable[str]) -> None:
-        marks = [unsaved_variable(each, "synchronous_begun", True) for each in sorted(set(devices))]
-        self.before = tf.reduce_any([mark.is_initialized() for mark in marks])
-        self.marked = tf.group(*(mark.initializer for mark in marks))
+        name = "synchronous_begun"
+        marks = [unsaved_variable(device, name, False) for device in sorted(set(devices))]
+        self.before = tf.reduce_any([value_of(mark, False) for mark in marks])
+        self.set_marks = tf.group(*(mark.assign(True, read_value=False) for mark in marks))
+        self.remove_marks = tf.group(*(mark.assign(False, read_value=False) for mark in marks))

@@ -179,7 +179,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
             if is_chief:
                 started += self._steps_set(accumulators, global_step)
             if begun is not None:
-                started.append(begun.marked)
+                started.append(begun.set_marks)
             start = tf.group(*started)
             update = self._update(means, operands, global_step, queues, accumulators)
             start_anew = self._made_anew(accumulators, global_step, queues) if is_chief else None

@@ -1,5 +1,6 @@
 """`SynchronousHook`: a replica's part in synchronous updates, in each of its sessions."""
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -83,6 +84,12 @@ class SynchronousHook(tf.train.SessionRunHook):
             thread = threading.Thread(target=self._aggregate, args=(session, coord), daemon=True)
             thread.start()
             wait_at_exit(thread)
+
+    def end(self, session: Any) -> None:
+        """Notes that this session was not lost: the next one has nothing to make anew."""
+        if self._begun is not None:
+            with contextlib.suppress(tf.errors.OpError):  # servers may have ended with the run
+                session.run(self._begun.remove_marks)
 
     def _aggregate(self, session: Any, coord: Any) -> None:
         """Makes updates, in the chief's thread, until the session is closed."""

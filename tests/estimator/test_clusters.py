@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import tensorflow.compat.v1 as tf
 
+from model_deploy.estimator import clusters
 from tests.checkpoint_values import checkpoint_values
 from tests.estimator import cluster_program, models
 from tests.estimator.test_deploying import check_equal, train
@@ -78,3 +79,13 @@ def test_a_server_is_lost_while_another_has_a_replica_wait(tmp_path):
         launch.signal_task("worker 0", signal.SIGCONT)
         assert launch.wait() == 0, launch.log
     assert tf.train.latest_checkpoint(str(tmp_path / "run")).endswith("-12")
+
+
+def test_a_step_that_is_cancelled_for_a_lost_server_is_a_loss():
+    """Such an error is one after which a monitored session begins anew; others stay."""
+    closed = tf.errors.CancelledError(None, None, "Session has been closed.")
+    clusters._as_lost(None, closed)
+    parts = "2 root error(s)\nCANCELLED: RecvTensor\nABORTED: From ps: Session handle is not found"
+    clusters._as_lost(None, tf.errors.InvalidArgumentError(None, None, parts))
+    with pytest.raises(tf.errors.AbortedError, match="handle is not found"):
+        clusters._as_lost(None, tf.errors.CancelledError(None, None, parts))
