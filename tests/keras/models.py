@@ -58,6 +58,7 @@ def _predict(library, path):
 
 
 def _fit(library, path):
+    importlib.import_module(library).utils.set_random_seed(1)  # values, and so roundings, vary else
     model = build(library)
     model.save_weights(path)
     model.compile(optimizer(library), loss(library))
