@@ -26,7 +26,7 @@ def carried_as(dtype: tf.DType) -> tf.DType:
 
 
 def can_be_sent(dtype: tf.DType) -> bool:
-    """Whether values of a type, of a reference too, can be sent, all of them."""
+    """Whether collective ops can send the values of a type, of a reference too."""
     return carried_as(dtype) in CARRIED
 
 

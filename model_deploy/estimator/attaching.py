@@ -42,16 +42,12 @@ def _with_deployment(estimator: Any) -> None:
 def _or_plain(estimator: Any, train: Callable[[], Any]) -> Any:
     """Trains; by Estimator alone where the `train_op` cannot be taken apart."""
     with internals.reading_where_variables_are():
-        return _or_plain_there(estimator, train)
-
-
-def _or_plain_there(estimator: Any, train: Callable[[], Any]) -> Any:
-    try:
-        return train()
-    except NotDeployableError as error:
-        state = internals.EstimatorState(estimator)
-        model_fn = state.model_fn.deployed.model_fn
-        name = getattr(model_fn, "__name__", repr(model_fn))
-        tf.logging.warning("%s is trained by Estimator alone: %s", name, error)
-        state.model_fn = model_fn
-        return train()
+        try:
+            return train()
+        except NotDeployableError as error:
+            state = internals.EstimatorState(estimator)
+            model_fn = state.model_fn.deployed.model_fn
+            name = getattr(model_fn, "__name__", repr(model_fn))
+            tf.logging.warning("%s is trained by Estimator alone: %s", name, error)
+            state.model_fn = model_fn
+            return train()

@@ -19,7 +19,7 @@ from model_deploy.config import DeploymentConfig
 
 # Seconds between a worker's looks whether the chief has initialized the variables.
 _POLL_SECS = 0.5
-# Of several parts' errors TensorFlow names one, such as a cancellation, and lists the others.
+# The error of a lost server among those of a step's parts, which TensorFlow lists.
 _LISTED_LOSS = re.compile("^(ABORTED|UNAVAILABLE): ", re.MULTILINE)
 # Seconds that the chief waits for workers at the end: one may have begun when all was done.
 _GRACE_SECS = 10.0

@@ -56,7 +56,6 @@ class SynchronousHook(tf.train.SessionRunHook):
 
         Means that it had taken are lost, and replicas wait for an update that needs them.
         """
-        self._settled_in = session
         if self._begun is not None:
             self.start_anew(session)
 
