@@ -68,8 +68,8 @@ def pytest_collection_modifyitems(config, items):
     _choose_devices(config, kept)
     if config.getoption("--gpu"):
         kept = [item for item in kept if _uses_gpus(item)]
-    if len(kept) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    if dropped := set(items).difference(kept):
+        config.hook.pytest_deselected(items=list(dropped))
     items[:] = kept
     if config.getoption("--v1"):
         for item in items:

@@ -2,7 +2,8 @@
 
 `TF_CONFIG` is as Estimator wants it, with a chief beside the workers, or as `model_deploy.launch`
 gives it, where worker 0 is the chief.  TensorFlow's servers are those of workers and parameter
-servers; the chief's is that of worker 0.
+servers; the chief's is that of worker 0.  A process that has joined a Horovod job is in no cluster
+of Estimator's: it trains on its own, and its `model_fn` exchanges gradients by Horovod's names.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import cluster as cluster_lib
-from model_deploy import internals
+from model_deploy import horovod, internals
 from model_deploy.cluster import Cluster
 from model_deploy.config import DeploymentConfig
 
@@ -40,6 +41,15 @@ def with_chief(tf_config: Mapping[str, Any]) -> Mapping[str, Any]:
         index = int(task.get("index", 0))
         task = {**task, "type": "worker" if index else "chief", "index": max(index - 1, 0)}
     return {**tf_config, "cluster": {"chief": [chief], **others, **cluster}, "task": task}
+
+
+def _as_run_configs_see_it(tf_config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The `TF_CONFIG` that each `RunConfig` reads: with a chief, and empty in a Horovod job."""
+    return {} if _is_in_horovod_job() else with_chief(tf_config)
+
+
+def _is_in_horovod_job() -> bool:
+    return horovod.is_initialized() and horovod.size() > 1
 
 
 def cluster_of(run_config: Any) -> Cluster | None:
@@ -76,11 +86,20 @@ def config_of_cluster(config: DeploymentConfig, cluster: Cluster | None) -> Depl
 
 
 def join(estimator: Any) -> None:
-    """Gives an estimator the devices and sessions of its cluster, if it is in one."""
+    """Gives an estimator the devices and sessions of its cluster, if it is in one.
+
+    Raises:
+      ValueError: if the process has joined a Horovod job since the `RunConfig` was made.
+    """
     config, state = estimator.config, internals.EstimatorState(estimator)
     cluster = cluster_of(config)
     if cluster is None:
         return
+    if _is_in_horovod_job():
+        raise ValueError(
+            "RunConfig must be made after hvd.init(), got one of a cluster of "
+            f"{len(cluster.tasks)} tasks, in which Estimator would place variables and sessions"
+        )
     cluster_lib.give_up_lost_servers(cluster)
     proto = config.session_config or tf.ConfigProto(allow_soft_placement=True)
     state.session_config = cluster_lib.session_config(cluster, proto)
@@ -97,7 +116,7 @@ def attach(training: Any) -> None:
     Args:
       training: its module that has `train_and_evaluate`.
     """
-    internals.change_tf_config(training.run_config_lib.RunConfig, with_chief)
+    internals.change_tf_config(training.run_config_lib.RunConfig, _as_run_configs_see_it)
     internals.replace_tasks(training, _start_server, _serve, _train)
 
 

@@ -185,7 +185,14 @@ def _compat() -> OldModule:
 
 def _keras() -> OldModule:
     layers = functools.partial(find, "tensorflow.keras.layers")
-    return OldModule("tensorflow.keras", [KERAS], {"layers": layers})
+    estimators = functools.partial(find, "tensorflow.keras.estimator")
+    return OldModule("tensorflow.keras", [KERAS], {"layers": layers, "estimator": estimators})
+
+
+def _keras_estimator() -> types.ModuleType:
+    """`model_to_estimator`, which imports a file of Estimator when it is called."""
+    importlib.import_module("model_deploy.estimator").load()
+    return importlib.import_module(f"{KERAS}.estimator")
 
 
 def _estimator() -> OldModule:
@@ -228,6 +235,8 @@ _SPECIAL: dict[str, Callable[[], Any]] = {
     "tensorflow.compat": _compat,
     "tensorflow.estimator": _estimator,
     "tensorflow.keras": _keras,
+    "tensorflow.keras.estimator": _keras_estimator,
+    "tensorflow.python.keras.estimator": _keras_estimator,
     "tensorflow.keras.layers": lambda: OldModule(
         "tensorflow.keras.layers", [f"{KERAS}.layers"], _convolutions(f"{KERAS}.layers")
     ),

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -69,6 +70,27 @@ def test_digits_with_keras(tmp_path):
     assert float(found[0][0]) > 0.9
     assert log.count("rates [0.3, 0.4, 0.4, 0.4, 0.04]") == 2
     assert log.count("ranks [0, 1]") == 2
+
+
+def test_digits_with_an_estimator(tmp_path):
+    """Workers make the steps of one process, each `Estimator` on its own; worker 0 goes on later.
+
+    `model_deploy.launch` says in `TF_CONFIG` that they are a cluster, in which Estimator would give
+    them one set of variables.
+    """
+    flags = f"--model_dir={tmp_path / 'run'}"
+    with Processes(tmp_path) as processes:
+        command = [*TF1, str(PROGRAMS / "estimator.py"), "--steps=20"]
+        alone = processes.start("alone", [*command, f"--model_dir={tmp_path / 'alone'}"])
+        assert alone.wait() == 0, alone.log
+        for steps in (10, 20):
+            log = _launch(processes, "estimator.py", flags)
+            found = re.findall(rf"worker (\d) of 2: step {steps}, weights (\[.*\])", log)
+            assert sorted(rank for rank, _ in found) == ["0", "1"]
+            assert found[0][1] == found[1][1]
+    [expected] = re.findall(r"worker 0 of 1: step 20, weights (\[.*\])", alone.log)
+    np.testing.assert_allclose(json.loads(found[0][1]), json.loads(expected), rtol=1e-4, atol=1e-6)
+    assert re.findall(r"accuracy [\d.]+", log) == re.findall(r"accuracy [\d.]+", alone.log) != []
 
 
 def test_a_lost_worker_ends_all(tmp_path):

@@ -44,6 +44,7 @@ def sensitivities() -> dict[str, dict[str, list[float]]]:
     return json.loads(SENSITIVITIES.read_text())
 
 
+@functools.cache
 def names() -> list[str]:
     """Returns the networks that have reference numbers."""
     return sorted(path.name.removesuffix(".json.gz") for path in _DATA.glob("*.json.gz"))

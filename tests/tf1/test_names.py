@@ -141,6 +141,20 @@ def test_cells_have_the_names_of_their_variables():
     assert output == pytest.approx(sigmoid(2) * np.tanh(memory), rel=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.*set_learning_phase")  # tf-keras, of its own call
+@pytest.mark.parametrize("module", ["tensorflow.keras", "tensorflow.python.keras"])
+def test_estimators_of_keras_models(module, tmp_path):
+    """`model_to_estimator` of both modules makes estimators whose checkpoints are a Saver's."""
+    keras = names.find(module)
+    model = keras.models.Sequential([keras.layers.Dense(1, input_shape=(2,))])
+    model.compile(tf.train.GradientDescentOptimizer(0.1), "mse")
+    make = names.find(f"{module}.estimator").model_to_estimator
+    assert keras.estimator.model_to_estimator is make
+    trained = make(model, model_dir=str(tmp_path))
+    trained.train(lambda: tf.data.Dataset.from_tensors(([[1.0, 2.0]], [[3.0]])), steps=1)
+    assert trained.get_variable_value("dense/kernel").shape == (2, 1)
+
+
 def test_graph_util_freezes():
     """`tensorflow.python.framework.graph_util` has what is in `tf.graph_util` now."""
     graph_util = names.find("tensorflow.python.framework.graph_util")
