@@ -27,7 +27,7 @@ def _with_deployment(estimator: Any) -> None:
     state = internals.EstimatorState(estimator)
     strategy = state.take_strategy()
     if isinstance(strategy, DeploymentConfig):
-        state.model_fn = deployed(state.model_fn, strategy)
+        state.model_fn = deployed(state.model_fn_of_clones(), strategy)
     else:
         state.set_strategy(strategy)
     clusters.join(estimator)
@@ -41,13 +41,15 @@ def _with_deployment(estimator: Any) -> None:
 
 def _or_plain(estimator: Any, train: Callable[[], Any]) -> Any:
     """Trains; by Estimator alone where the `train_op` cannot be taken apart."""
+    state = internals.EstimatorState(estimator)
     with internals.reading_where_variables_are():
         try:
             return train()
         except NotDeployableError as error:
-            state = internals.EstimatorState(estimator)
             model_fn = state.model_fn.deployed.model_fn
             name = getattr(model_fn, "__name__", repr(model_fn))
             tf.logging.warning("%s is trained by Estimator alone: %s", name, error)
             state.model_fn = model_fn
             return train()
+        finally:
+            state.forget_inputs()

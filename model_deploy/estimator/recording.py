@@ -240,7 +240,12 @@ def _like(raw: Any, gradient: Any) -> Any:
 
 
 def _with_parts(gradient: Any, parts: Sequence[Any]) -> Any:
-    return tf.IndexedSlices(*parts) if isinstance(gradient, tf.IndexedSlices) else parts[0]
+    """The parts as a gradient of the shape of another, or as any number of rows of its shape."""
+    if isinstance(gradient, tf.IndexedSlices):
+        parts[0].set_shape([None, *gradient.values.shape[1:]])
+        return tf.IndexedSlices(*parts)
+    parts[0].set_shape(gradient.shape)
+    return parts[0]
 
 
 def _ends(pairs: Sequence[Any], made: dict[Any, Gradients]) -> list[Any]:

@@ -29,6 +29,35 @@ class EstimatorState:
     def model_fn(self, model_fn: Any) -> None:
         self._estimator._model_fn = model_fn
 
+    def model_fn_of_clones(self) -> Any:
+        """The `model_fn`, whose calls in one training all find what the first of them finds.
+
+        Otherwise a `TPUEstimator` takes all but the first for those of an export.  What it notes is
+        there until `forget_inputs`.
+        """
+        estimator, model_fn = self._estimator, self.model_fn
+        if not self._notes_inputs:
+            return model_fn
+
+        @functools.wraps(model_fn)
+        def called_again(*args: Any, **kwargs: Any) -> Any:
+            noted = estimator._is_input_fn_invoked
+            spec = model_fn(*args, **kwargs)
+            if kwargs["mode"] == "train":
+                estimator._is_input_fn_invoked = noted
+            return spec
+
+        return called_again
+
+    def forget_inputs(self) -> None:
+        """Ends a training: the next call of `model_fn` without inputs is that of an export."""
+        if self._notes_inputs:
+            self._estimator._is_input_fn_invoked = None
+
+    @property
+    def _notes_inputs(self) -> bool:
+        return hasattr(self._estimator, "_augment_model_fn")  # of `TPUEstimator`, before its notes
+
     @property
     def session_config(self) -> Any:
         """The `tf.ConfigProto` of its sessions, or None."""

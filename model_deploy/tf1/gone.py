@@ -56,7 +56,7 @@ _GONE: dict[str, tuple[str, str]] = {
         "export the model and use tf.lite.TFLiteConverter.from_saved_model",
     ),
     "tensorflow.contrib.lite": ("2.0", "use tf.lite"),
-    "tensorflow.contrib.tpu": ("2.0", "use tf.tpu"),
+    "tensorflow.contrib.tpu": ("2.0", "use tf.tpu and tf.estimator.tpu"),
     "tensorflow.contrib.summary": ("2.0", "use tf.summary"),
     "tensorflow.contrib.eager": ("2.0", "eager execution is TensorFlow 2's own"),
     "tensorflow.contrib.distribute": ("2.0", "use model_deploy.deploy, or tf.distribute"),

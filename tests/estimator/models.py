@@ -11,12 +11,12 @@ INPUTS = _RANDOM.randn(48, 3).astype(np.float32)
 TARGETS = (INPUTS @ [1.0, 2.0, 3.0] + 0.5).astype(np.float32)
 
 
-def input_fn(batch_size, skip=0, repeat=None):
+def input_fn(batch_size, skip=0, repeat=None, is_size_known=False):
     """An `input_fn` of a dataset whose batches begin after some examples."""
 
     def read():
         examples = tf.data.Dataset.from_tensor_slices(({"x": INPUTS}, TARGETS))
-        return examples.repeat(repeat).skip(skip).batch(batch_size)
+        return examples.repeat(repeat).skip(skip).batch(batch_size, is_size_known)
 
     return read
 
@@ -125,10 +125,11 @@ def tf_mode(name):
     return getattr(estimator.ModeKeys, name)
 
 
-def run_config(**settings):
-    """A `RunConfig` whose sessions have a device for each clone."""
+def run_config(kind=None, **settings):
+    """A `RunConfig`, or another such class, whose sessions have a device for each clone."""
     settings = {"tf_random_seed": 1, "log_step_count_steps": None, **settings}
-    return estimator.RunConfig(session_config=devices.session_config(4), **settings)
+    kind = estimator.RunConfig if kind is None else kind
+    return kind(session_config=devices.session_config(4), **settings)
 
 
 def values_of(trained):

@@ -83,6 +83,39 @@ def test_regularization_counts_once(regularized, batch_size, settings, tmp_path)
     check_equal(found, expected)
 
 
+@_EACH_WAY
+def test_estimators_of_tpus(batch_size, settings, tmp_path):
+    """Without a TPU they are estimators, and their batches have a known size in the graph.
+
+    Gradients of the embedding are rows; with clones there are more than those of one batch.
+    """
+    tpu, plain = estimator.tpu, models.model_fn_of(models.STYLES["clipped"])
+
+    def model_fn(features, labels, mode, params):
+        features["x"].shape.assert_is_compatible_with([params["batch_size"], 3])
+        return plain(features, labels, mode, params)
+
+    def input_fn(params):
+        return models.input_fn(params["batch_size"], is_size_known=True)()
+
+    def values(name, batch_size, config=None):
+        trained = tpu.TPUEstimator(
+            model_fn,
+            str(tmp_path / name),
+            models.run_config(tpu.RunConfig, train_distribute=config),
+            {"rate": 0.1},
+            use_tpu=False,
+            train_batch_size=batch_size,
+        )
+        trained.train(input_fn, steps=6)
+        return models.values_of(trained)
+
+    expected = train(plain, tmp_path / "plain")
+    check_equal(values("one", 8), expected)
+    config = DeploymentConfig(**{**_CLONES, **settings})
+    check_equal(values("found", batch_size, config), expected)
+
+
 @pytest.mark.one_mode
 def test_averages_by_all_reduce(tmp_path):
     """Averages that `model_fn` makes are those of one clone where each has its own variables."""

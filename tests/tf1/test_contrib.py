@@ -96,6 +96,10 @@ _USED = {
         "batch_sequences_with_states bucket bucket_by_sequence_length clip_gradient_norms "
         "create_train_op evaluate_once evaluate_repeatedly"
     ),
+    "tpu": (
+        "CrossShardOptimizer InputPipelineConfig RunConfig TPUConfig TPUEstimator TPUEstimatorSpec "
+        "bfloat16_scope"
+    ),
     "util": "constant_value make_tensor_proto make_ndarray",
 }
 _MODULES = {
@@ -155,6 +159,9 @@ def test_each_entry_of_the_table_resolves(part):
         ("tensorflow.contrib.losses.python.losses.loss_ops", "softmax_cross_entropy"),
         ("tensorflow.contrib.metrics.python.ops.metric_ops", "streaming_accuracy"),
         ("tensorflow.contrib.rnn.python.ops.rnn_cell", "BasicLSTMCell"),
+        ("tensorflow.contrib.tpu.python.tpu", "tpu_config tpu_estimator"),
+        ("tensorflow.contrib.tpu.python.tpu.tpu_config", "InputPipelineConfig TPUConfig"),
+        ("tensorflow.contrib.tpu.python.tpu.tpu_estimator", "TPUEstimator TPUEstimatorSpec"),
         ("tensorflow.contrib.training.python.training.hparam", "HParams parse_values"),
         ("tensorflow.contrib.training.python.training.training", "create_train_op"),
     ],

@@ -77,6 +77,21 @@ def _estimators() -> dict[str, Callable[[], Any]]:
     return {name: _member(_ESTIMATOR, f"experimental.{name}") for name in experimental}
 
 
+def _tpu_estimators() -> dict[str, Callable[[], Any]]:
+    """What became `tf.estimator.tpu`, and the files in which that was."""
+    names = ("InputPipelineConfig", "RunConfig", "TPUConfig", "TPUEstimator", "TPUEstimatorSpec")
+    files = ("error_handling", "tpu_config", "tpu_context", "tpu_estimator", "util")
+    return {
+        **{name: _member(_ESTIMATOR, f"tpu.{name}") for name in names},
+        **{name: functools.partial(_file_of_estimator, f"tpu.{name}") for name in files},
+    }
+
+
+def _file_of_estimator(name: str) -> Any:
+    importlib.import_module(_ESTIMATOR).load()
+    return importlib.import_module(f"tensorflow_estimator.python.estimator.{name}")
+
+
 _ESTIMATOR = "model_deploy.estimator"
 _SUMMARIES = "tensorflow.python.ops.summary_ops_v2"
 _PARTS = {
@@ -179,7 +194,7 @@ _PARTS = {
         ("tensorflow.compat.v1",), extras={"constant_value": lambda: tf.get_static_value}
     ),
     "tensorboard": _Part(("tensorboard",), "tensorboard"),
-    "tpu": _Part(("tensorflow.compat.v1.tpu",)),
+    "tpu": _Part(("tensorflow.compat.v1.tpu",), extras=_tpu_estimators()),
     "autograph": _Part(("tensorflow.compat.v1.autograph",)),
     "cluster_resolver": _Part(("tensorflow.compat.v1.distribute.cluster_resolver",)),
     "estimator": _Part((_own("estimator"), _ESTIMATOR), extras=_estimators()),
