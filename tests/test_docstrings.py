@@ -122,7 +122,8 @@ WITHOUT_TENSORS = _table(
         pipeline_nodes add_control_inputs barrier_class
         calls_itself_stateful change_tf_config clear_attribute building_layers_faster
         computes_gradients_itself
-        forget_custom_gradients forget_slots fresh_names fusing_batch_norms gpu_kernels
+        follow_loss_scale forget_custom_gradients forget_slots fresh_names fusing_batch_norms
+        gpu_kernels
         heeding_errors_of_sessions hide_deprecations in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable is_stateful keras_backend
         layer_variables replace_control_input

@@ -305,4 +305,5 @@ def _optimizer_like(optimizer: Any) -> Any:
         if isinstance(value, tf.train.Optimizer):
             setattr(twin, name, _optimizer_like(value))
     internals.forget_slots(twin)
+    internals.follow_loss_scale(twin)
     return twin

@@ -87,10 +87,11 @@ def _training_spec(model: Deployed, features: Any, kwargs: dict[str, Any]) -> An
     """
     update = RecordedUpdate()
     specs: list[Any] = []
+    of_scales: dict[tuple[str, int], Any] = {}
     regularizers = Regularizers()
 
     def build(batches: Iterator[Any], model_fn: ModelFn) -> Any:
-        recorder = Recorder()
+        recorder = Recorder(of_scales)
         batch_features, labels = next(batches)
         given = {**kwargs, "labels": labels} if "labels" in kwargs else kwargs
         with _own_losses(recorder), regularizers.of_part(), recorder.recording(), standing_in():

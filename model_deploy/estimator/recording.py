@@ -1,5 +1,6 @@
 """What a `model_fn` asks of its optimizers, noted in place of being done."""
 
+import collections
 import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -56,12 +57,18 @@ class Call(NamedTuple):
 class Recorder:
     """Notes the calls of optimizers in one call of a `model_fn`, see `OptimizerWatcher`.
 
+    Args:
+      of_scales: variables of loss scales by name and number, which the first clone adds: an update
+        changes one scale, so all clones have that.
+
     Attributes:
       calls: the calls, in their order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, of_scales: dict[tuple[str, int], Any]) -> None:
         self.calls: list[Call] = []
+        self._of_scales = of_scales
+        self._num_of_scales: collections.Counter[str] = collections.Counter()
         self._gradients: list[Gradients] = []
         self._scope = tf.get_default_graph().get_name_scope()
 
@@ -118,6 +125,15 @@ class Recorder:
         with tf.variable_scope(tf.get_variable_scope(), auxiliary_name_scope=False) as scope:
             scope.set_custom_getter(None)
             return apply()
+
+    def make_of_scale(self, name: str, make: Callable[[], Any]) -> Any:
+        """A variable of a loss scale, which has the same name with any number of clones."""
+        key = (name, self._num_of_scales[name])
+        self._num_of_scales[name] += 1
+        if key not in self._of_scales:
+            with tf.name_scope(None):
+                self._of_scales[key] = make()
+        return self._of_scales[key]
 
     def _note(
         self,

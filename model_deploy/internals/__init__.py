@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from model_deploy.internals.optimizer_calls import (
         OptimizerWatcher,
         computes_gradients_itself,
+        follow_loss_scale,
         watching_optimizers,
     )
     from model_deploy.internals.process import (
@@ -117,6 +118,7 @@ __all__ = [
     "clear_attribute",
     "computes_gradients_itself",
     "embedding_column_by",
+    "follow_loss_scale",
     "forget_custom_gradients",
     "forget_slots",
     "fresh_names",

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from tensorflow.python.ops import gradients_util
+from tensorflow.python.ops import control_flow_ops, gradients_util
 from tensorflow.python.training import moving_averages
 from tensorflow.python.training import optimizer as optimizer_lib
+from tensorflow.python.training.experimental import loss_scale as loss_scale_lib
 
 from model_deploy.internals.replacing import Replace, Replacements
 
@@ -28,6 +29,9 @@ class OptimizerWatcher(Protocol):
     def apply_averages(self, apply: Callable[[], Any]) -> Any:
         """In place of `ExponentialMovingAverage.apply`, which `apply` calls; returns its op."""
 
+    def make_of_scale(self, name: str, make: Callable[[], Any]) -> Any:
+        """In place of `make`, which makes a variable of a loss scale; returns a variable."""
+
 
 _watcher: contextvars.ContextVar[OptimizerWatcher | None] = contextvars.ContextVar(
     "watcher of optimizers", default=None
@@ -38,8 +42,9 @@ def watching_optimizers(watcher: OptimizerWatcher) -> contextlib.AbstractContext
     """A `with` block in which `watcher` is called in place of optimizers of `tf.train`.
 
     Overrides `Optimizer.minimize`, `Optimizer.apply_gradients` and that of each class below it, and
-    `gradients_util._GradientsHelper`, which all functions that compute gradients call; and
-    `ExponentialMovingAverage.apply`.
+    `gradients_util._GradientsHelper`, which all functions that compute gradients call;
+    `ExponentialMovingAverage.apply`; and `LossScale._add_weight`, with which the loss scale of
+    `tf.train.experimental.enable_mixed_precision_graph_rewrite` makes its variables.
     """
     return _replacements.in_place(_watcher, watcher)
 
@@ -56,6 +61,7 @@ def computes_gradients_itself(optimizer: Any) -> bool:
 def _replace_all(replace: Replace) -> None:
     replace(gradients_util, "_GradientsHelper", _telling)
     replace(moving_averages.ExponentialMovingAverage, "apply", _averaging)
+    replace(loss_scale_lib.LossScale, "_add_weight", _making)
     replace(optimizer_lib.Optimizer, "minimize", functools.partial(_instead, "minimize"))
     for kind in {optimizer_lib.Optimizer, *_below(optimizer_lib.Optimizer)}:
         if "apply_gradients" in vars(kind):
@@ -106,6 +112,45 @@ def _averaging(original: Callable[..., Any]) -> Callable[..., Any]:
         return call() if watcher is None else watcher.apply_averages(call)
 
     return apply
+
+
+def _making(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def add(scale: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        make = functools.partial(original, scale, name, *args, **kwargs)
+        watcher = _watcher.get()
+        return make() if watcher is None else watcher.make_of_scale(name, make)
+
+    return add
+
+
+class _Following(loss_scale_lib.DynamicLossScale):
+    """The dynamic loss scale of another optimizer, which alone changes it.
+
+    Args:
+      leader: the loss scale of the other optimizer.
+    """
+
+    def __init__(self, leader: Any) -> None:
+        # Without that of its class, which would make variables.
+        self._leader = leader
+
+    def __call__(self) -> Any:
+        return self._leader()
+
+    def update(self, grads: Any) -> Any:
+        """No change, and whether the gradients, of the shapes of variables, are finite."""
+        return control_flow_ops.no_op(), loss_scale_lib._is_all_finite(grads)
+
+
+def follow_loss_scale(optimizer: Any) -> None:
+    """Lets an optimizer, a copy of another, leave the change of a dynamic loss scale to that one.
+
+    Wraps `loss_scale._is_all_finite` and `MixedPrecisionLossScaleOptimizer._loss_scale`.
+    """
+    scale = getattr(optimizer, "_loss_scale", None)
+    if isinstance(scale, loss_scale_lib.DynamicLossScale):
+        optimizer._loss_scale = _Following(scale)
 
 
 _replacements = Replacements(_replace_all)

@@ -32,6 +32,12 @@ def _clipped(optimizer, loss):
     return optimizer.apply_gradients(pairs, global_step=tf.train.get_global_step())
 
 
+def _scaled(optimizer, loss):
+    """As by `tf.train.experimental.enable_mixed_precision_graph_rewrite`; the scale is doubled."""
+    scale = tf.mixed_precision.DynamicLossScale(increment_period=2)
+    return _clipped(tf.mixed_precision.MixedPrecisionLossScaleOptimizer(optimizer, scale), loss)
+
+
 def _of_tf_gradients(optimizer, loss):
     variables, step = tf.trainable_variables(), tf.train.get_global_step()
     gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), 0.3)
@@ -69,6 +75,7 @@ def _in_scopes(optimizer, loss):
 STYLES = {
     "minimize": _minimize,
     "clipped": _clipped,
+    "scaled": _scaled,
     "of tf.gradients": _of_tf_gradients,
     "counted by hand": _counted_by_hand,
     "averaged": _averaged,

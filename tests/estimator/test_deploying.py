@@ -63,10 +63,13 @@ _EACH_WAY = pytest.mark.parametrize(
 
 
 @pytest.mark.one_mode
+@pytest.mark.parametrize("style", ["clipped", "scaled"])
 @_EACH_WAY
-def test_all_ways_train_as_estimator_does(batch_size, settings, tmp_path):
-    """Each way ends where Estimator ends, gradients clipped by their norm, some of them rows."""
-    model_fn = models.model_fn_of(models.STYLES["clipped"])
+def test_all_ways_train_as_estimator_does(batch_size, settings, style, tmp_path):
+    """Each way ends where Estimator ends, gradients clipped by their norm, some of them rows; a
+    loss scale of TensorFlow's changes once in a step.
+    """
+    model_fn = models.model_fn_of(models.STYLES[style])
     expected = train(model_fn, tmp_path / "plain")
     config = DeploymentConfig(**{**_CLONES, **settings})
     check_equal(train(model_fn, tmp_path / "found", batch_size, config=config), expected)

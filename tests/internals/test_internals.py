@@ -26,6 +26,7 @@ from tensorflow.python.ops import (
     variable_scope,
     variables,
 )
+from tensorflow.python.training.experimental import loss_scale
 from tensorflow.python.training.saving import saveable_object, saveable_object_util
 from tensorflow.python.util import deprecation, pywrap_xla_ops
 from tf_keras.src import backend
@@ -95,10 +96,13 @@ _OWNERS = {
     "feature_column_v2": [feature_column_v2],
     "EmbeddingColumn": [feature_column_v2.EmbeddingColumn],
     "ExponentialMovingAverage": [tf.train.ExponentialMovingAverage],
+    "LossScale": [tf.mixed_precision.LossScale],
+    "MixedPrecisionLossScaleOptimizer": [tf.mixed_precision.MixedPrecisionLossScaleOptimizer],
+    "loss_scale": [loss_scale],
 }
 # Set by constructors: only an object has them.
 _OF_OBJECTS = {
-    *("_save_slice_info", "_initializer_op", "_constraint", "_trainable"),
+    *("_save_slice_info", "_initializer_op", "_constraint", "_trainable", "_loss_scale"),
     *("_callable_losses", "_in_graph_mode", "_stateful", "_value"),
 }
 _FUNCTIONS = [name for name in internals.__all__ if name[0].islower()]
