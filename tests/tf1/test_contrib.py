@@ -24,6 +24,11 @@ _USED = {
         "Dataset TFRecordDataset batch_and_drop_remainder group_by_window ignore_errors "
         "map_and_batch parallel_interleave prefetch_to_device shuffle_and_repeat unbatch"
     ),
+    "distribute": (
+        "AllReduceCrossDeviceOps AllReduceCrossTowerOps MirroredStrategy OneDeviceStrategy "
+        "ReductionToOneDeviceCrossDeviceOps ReductionToOneDeviceCrossTowerOps get_replica_context "
+        "has_strategy"
+    ),
     "distributions": (
         "Bernoulli Beta Categorical Dirichlet Gamma Laplace Multinomial Normal StudentT Uniform "
         "kl_divergence"

@@ -176,6 +176,7 @@ _PARTS = {
     "data": _Part(
         ("tensorflow.compat.v1.data.experimental", _own("data"), "tensorflow.compat.v1.data")
     ),
+    "distribute": _Part((_own("distribute"), "tensorflow.compat.v1.distribute")),
     "distributions": _Part(("tensorflow.compat.v1.distributions",)),
     "learn": _Part((), extras={"datasets": _learn_datasets, "datasets.mnist": _input_data}),
     "lookup": _Part(
