@@ -21,8 +21,9 @@ pytestmark = pytest.mark.one_mode
     ],
     ids=str,
 )
-def test_devices(settings, devices):
+def test_devices(settings, devices, monkeypatch):
     """A number of GPUs stands for the first ones of the machine, 0 for its CPU."""
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind] * 2)
     found = distribute.MirroredStrategy(**settings).extended.worker_devices
     assert [name.rpartition("device:")[2] for name in found] == devices
 
@@ -37,6 +38,10 @@ def test_devices(settings, devices):
         (
             lambda: distribute.MirroredStrategy(["/gpu:0"], num_gpus=1),
             "only one of devices and num_gpus must be given",
+        ),
+        (
+            lambda: distribute.MirroredStrategy(num_gpus=99),
+            "num_gpus must be at most .*, as many as TensorFlow sees, got 99",
         ),
         (
             lambda: distribute.AllReduceCrossDeviceOps("ring"),

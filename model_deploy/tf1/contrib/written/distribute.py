@@ -25,7 +25,8 @@ class MirroredStrategy(tf.distribute.MirroredStrategy):
       cross_tower_ops: `cross_device_ops`, under its first name.
 
     Raises:
-      ValueError: if both names of an argument are given, or devices and their number.
+      ValueError: if both names of an argument are given, or devices and their number; if the
+        machine has fewer GPUs.
     """
 
     def __init__(
@@ -40,6 +41,11 @@ class MirroredStrategy(tf.distribute.MirroredStrategy):
         del auto_shard_dataset
         number = _one_of(num_gpus=num_gpus, num_gpus_per_worker=num_gpus_per_worker)
         if number is not None:
+            found = len(tf.config.list_physical_devices("GPU"))
+            if number > found:
+                raise ValueError(
+                    f"num_gpus must be at most {found}, as many as TensorFlow sees, got {number}"
+                )
             own = [f"/device:GPU:{i}" for i in range(number)] or ["/device:CPU:0"]
             devices = _one_of(devices=devices, num_gpus=own)
         ops = _one_of(cross_device_ops=cross_device_ops, cross_tower_ops=cross_tower_ops)
