@@ -41,13 +41,13 @@ class MirroredStrategy(tf.distribute.MirroredStrategy):
         del auto_shard_dataset
         number = _one_of(num_gpus=num_gpus, num_gpus_per_worker=num_gpus_per_worker)
         if number is not None:
+            own = [f"/device:GPU:{i}" for i in range(number)] or ["/device:CPU:0"]
+            devices = _one_of(devices=devices, num_gpus=own)
             found = len(tf.config.list_physical_devices("GPU"))
             if number > found:
                 raise ValueError(
                     f"num_gpus must be at most {found}, as many as TensorFlow sees, got {number}"
                 )
-            own = [f"/device:GPU:{i}" for i in range(number)] or ["/device:CPU:0"]
-            devices = _one_of(devices=devices, num_gpus=own)
         ops = _one_of(cross_device_ops=cross_device_ops, cross_tower_ops=cross_tower_ops)
         super().__init__(devices, cross_device_ops=ops)
 
