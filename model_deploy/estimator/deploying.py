@@ -117,6 +117,7 @@ def _training_spec(model: Deployed, features: Any, kwargs: dict[str, Any]) -> An
         with tf.device(model.config.optimizer_device()):
             loss = losses[0] if len(losses) == 1 else tf.add_n(losses) / len(losses)
     _put_update(update, deployment, specs[0].train_op)
+    _let_names_be_in(deployment.clones[0].scope)
     members = collect_members(tf.GraphKeys.SUMMARIES, deployment.clones)
     tf.get_collection_ref(tf.GraphKeys.SUMMARIES)[:] = [*members.clones[0], *members.shared]
     _add_saver(specs[0].scaffold, kwargs.get("config"))
@@ -182,6 +183,27 @@ def _put_update(update: RecordedUpdate, model: DeployedModel, train_op: Any) -> 
             if op.type in _ADDITIONS:
                 value = tf.zeros_like(value)
             internals.replace_input(op, 1, value)
+
+
+def _let_names_be_in(scope: str) -> None:
+    """Lets names that the default graph does not have be those of what is in a name scope.
+
+    Hooks name tensors as they are called without clones; all look-ups call `as_graph_element`.
+    """
+    graph = tf.get_default_graph()
+    find = graph.as_graph_element
+
+    def found(obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+        try:
+            return find(obj, allow_tensor, allow_operation)
+        except KeyError:
+            if isinstance(obj, str):
+                with contextlib.suppress(KeyError):
+                    return find(f"{scope}{obj}", allow_tensor, allow_operation)
+            raise
+
+    if scope:
+        graph.as_graph_element = found
 
 
 def _own_train_op(train_op: Any, model: DeployedModel) -> Any:

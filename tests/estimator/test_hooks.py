@@ -69,6 +69,46 @@ def test_evaluations_in_memory_and_profiles(tmp_path):
     assert len(list(tmp_path.glob("timeline-*.json"))) == 2
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"all_reduce": True}, {"copy_clones": True}, {"accumulate_steps": 2}], ids=str
+)
+def test_hooks_name_tensors(settings, tmp_path):
+    """A name without a clone's scope is that of the first clone, wherever it is looked up."""
+
+    class Notes(tf.train.SessionRunHook):
+        def begin(self):
+            self.rate = tf.get_default_graph().get_tensor_by_name("scope/rate:0")
+            with pytest.raises(KeyError, match="'none:0' refers to a Tensor"):
+                tf.get_default_graph().get_tensor_by_name("none:0")
+
+        def before_run(self, run_context):
+            graph = run_context.session.graph
+            assert graph.get_operation_by_name("scope/rate") is self.rate.op
+            return tf.train.SessionRunArgs(["scope/rate:0", "first:0"])
+
+        def after_run(self, run_context, run_values):
+            seen.append(run_values.results)
+
+    def model_fn(features, labels, mode):
+        tf.identity(features["x"][0, 0], name="first")
+        slope = tf.get_variable("slope", [3], initializer=tf.ones_initializer())
+        loss = tf.losses.mean_squared_error(labels, tf.reduce_sum(slope * features["x"], 1))
+        with tf.name_scope("scope"):
+            rate = tf.identity(0.25, name="rate")
+        optimizer = tf.train.GradientDescentOptimizer(rate)
+        train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
+        return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    seen, logged = [], tf.train.LoggingTensorHook({"rate": "scope/rate"}, every_n_iter=1)
+    config = DeploymentConfig(**{"num_clones": 2, "clone_on_cpu": True, **settings})
+    run_config = models.run_config(train_distribute=config)
+    trained = estimator.Estimator(model_fn, str(tmp_path), run_config)
+    trained.train(models.input_fn(4), steps=2, hooks=[logged, Notes()])
+    second = 4 * 2 * config.accumulate_steps
+    first_inputs = models.INPUTS[[0, second], 0]
+    np.testing.assert_array_equal(seen, [[0.25, each] for each in first_inputs])
+
+
 def _keras_estimator(folder, optimizer, config):
     model = tf_keras.Sequential(
         [
