@@ -43,6 +43,11 @@ _GONE: dict[str, tuple[str, str]] = {
         "use tf.keras.preprocessing.text.Tokenizer, or model_deploy.inputs.read_texts",
     ),
     "tensorflow.contrib.estimator": ("2.0", _ESTIMATOR),
+    "tensorflow.contrib.estimator.TowerOptimizer": ("2.0", "use the optimizer without it"),
+    "tensorflow.contrib.estimator.replicate_model_fn": (
+        "2.0",
+        "use RunConfig(train_distribute=model_deploy.DeploymentConfig(num_clones=...))",
+    ),
     "tensorflow.contrib.seq2seq": ("2.0", "use tf.nn.dynamic_rnn and tf.while_loop"),
     "tensorflow.contrib.legacy_seq2seq": ("2.0", "use tf.nn.static_rnn"),
     "tensorflow.contrib.data": ("2.0", f"{_TF_DATA} and tf.data.experimental"),
