@@ -242,8 +242,13 @@ def transformed(call: Call, gradients: Sequence[Any]) -> list[Any]:
     ends = [part for gradient in call.applied for part in parts_of(gradient)]
     stop = [part for raw in call.raw if raw is not None for part in parts_of(raw)[:2]]
     ops = subgraphs.between(ends, lambda op: False, stop)
-    copies = iter(subgraphs.copied(ends, ops, replaced))
-    return [_with_parts(each, [next(copies) for _ in parts_of(each)]) for each in call.applied]
+    made = subgraphs.copies_of(ops, replaced)
+
+    def again(part: Any) -> Any:
+        copied = made[part.op].outputs[part.value_index] if part.op in made else part
+        return replaced.get(part.ref(), copied)
+
+    return [_with_parts(each, [again(part) for part in parts_of(each)]) for each in call.applied]
 
 
 def _like(raw: Any, gradient: Any) -> Any:

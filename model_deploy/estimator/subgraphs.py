@@ -47,16 +47,19 @@ def copied(ends: Sequence[Any], ops: Sequence[Any], replaced: Mapping[Any, Any])
       replaced: for some tensors, by `tensor.ref()`, what the copies take in their place.
 
     Returns:
-      For each of `ends` its copy, of the shape that TensorFlow infers; what it is replaced by; or
-      itself.
+      For each of `ends` its copy, of the same shape; what it is replaced by; or itself.
     """
     made = copies_of(ops, replaced)
     return [replaced.get(end.ref(), copy_of(end, made)) for end in ends]
 
 
 def copy_of(tensor: Any, made: Mapping[Any, Any]) -> Any:
-    """The copy of a tensor, if its op has one; else the tensor."""
-    return made[tensor.op].outputs[tensor.value_index] if tensor.op in made else tensor
+    """The copy of a tensor, of the same shape, if its op has one; else the tensor."""
+    if tensor.op not in made:
+        return tensor
+    copy = made[tensor.op].outputs[tensor.value_index]
+    copy.set_shape(tensor.shape)
+    return copy
 
 
 def copies_of(ops: Sequence[Any], replaced: Mapping[Any, Any]) -> dict[Any, Any]:

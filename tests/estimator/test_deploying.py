@@ -202,6 +202,28 @@ def test_queues_scaffold_hooks_and_16_bits(tmp_path):
     np.testing.assert_allclose(seen[0].final_ops_values, models.TARGETS[16:20] * 2)
 
 
+@pytest.mark.one_mode
+def test_shapes_that_input_fn_sets(tmp_path):
+    """Each clone has the shapes that `input_fn` has set, and TensorFlow does not infer."""
+
+    def input_fn(batch_size):
+        def read():
+            features, labels = tf.data.make_one_shot_iterator(
+                models.input_fn(batch_size)()
+            ).get_next()
+            x = tf.numpy_function(np.negative, [features["x"]], tf.float32)
+            x.set_shape([None, 3])
+            return {"x": x}, labels
+
+        return read
+
+    def make(**settings):
+        model_fn = models.model_fn_of(models.STYLES["minimize"])
+        return estimator.Estimator(model_fn, params={"rate": 0.1}, **settings)
+
+    check_clones(make, input_fn, tmp_path, 4)
+
+
 def _two_losses(optimizer, loss):
     step = tf.train.get_global_step()
     rows = [each for each in tf.trainable_variables() if "rows" in each.op.name]
