@@ -217,8 +217,11 @@ def test_shapes_that_input_fn_sets(tmp_path):
 
         return read
 
+    def model_fn(features, labels, mode, params):
+        assert features["x"].shape.as_list() == [None, 3]
+        return models.model_fn_of(models.STYLES["minimize"])(features, labels, mode, params)
+
     def make(**settings):
-        model_fn = models.model_fn_of(models.STYLES["minimize"])
         return estimator.Estimator(model_fn, params={"rate": 0.1}, **settings)
 
     check_clones(make, input_fn, tmp_path, 4)
