@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -117,8 +117,10 @@ def _training_spec(model: Deployed, features: Any, kwargs: dict[str, Any]) -> An
         with tf.device(model.config.optimizer_device()):
             loss = losses[0] if len(losses) == 1 else tf.add_n(losses) / len(losses)
     _put_update(update, deployment, specs[0].train_op)
-    _let_names_be_in(deployment.clones[0].scope)
+    scope = deployment.clones[0].scope
+    _let_names_be_in(scope)
     members = collect_members(tf.GraphKeys.SUMMARIES, deployment.clones)
+    _take_scope_from_tags(members.clones[0], scope)
     tf.get_collection_ref(tf.GraphKeys.SUMMARIES)[:] = [*members.clones[0], *members.shared]
     _add_saver(specs[0].scaffold, kwargs.get("config"))
     return specs[0]._replace(
@@ -204,6 +206,16 @@ def _let_names_be_in(scope: str) -> None:
 
     if scope:
         graph.as_graph_element = found
+
+
+def _take_scope_from_tags(summaries: Sequence[Any], scope: str) -> None:
+    """Lets summaries have the tags that they have without clones."""
+    for summary in summaries:
+        tag = tf.get_static_value(summary.op.inputs[0])
+        text = tf.compat.as_text(tag.item()) if tag is not None and tag.ndim == 0 else ""
+        if scope and text.startswith(scope):
+            with tf.device(summary.device):
+                internals.replace_input(summary.op, 0, tf.constant(text.removeprefix(scope)))
 
 
 def _own_train_op(train_op: Any, model: DeployedModel) -> Any:

@@ -72,8 +72,10 @@ def test_evaluations_in_memory_and_profiles(tmp_path):
 @pytest.mark.parametrize(
     "settings", [{}, {"all_reduce": True}, {"copy_clones": True}, {"accumulate_steps": 2}], ids=str
 )
-def test_hooks_name_tensors(settings, tmp_path):
-    """A name without a clone's scope is that of the first clone, wherever it is looked up."""
+def test_names_are_those_without_clones(settings, tmp_path):
+    """A name without a clone's scope is that of the first clone, wherever it is looked up; so are
+    the tags of summaries.
+    """
 
     class Notes(tf.train.SessionRunHook):
         def begin(self):
@@ -95,18 +97,25 @@ def test_hooks_name_tensors(settings, tmp_path):
         loss = tf.losses.mean_squared_error(labels, tf.reduce_sum(slope * features["x"], 1))
         with tf.name_scope("scope"):
             rate = tf.identity(0.25, name="rate")
+            tf.summary.scalar("shown", rate)
+        tf.summary.histogram("slopes", slope)
         optimizer = tf.train.GradientDescentOptimizer(rate)
         train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
         return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     seen, logged = [], tf.train.LoggingTensorHook({"rate": "scope/rate"}, every_n_iter=1)
     config = DeploymentConfig(**{"num_clones": 2, "clone_on_cpu": True, **settings})
-    run_config = models.run_config(train_distribute=config)
+    run_config = models.run_config(train_distribute=config, save_summary_steps=1)
     trained = estimator.Estimator(model_fn, str(tmp_path), run_config)
     trained.train(models.input_fn(4), steps=2, hooks=[logged, Notes()])
     second = 4 * 2 * config.accumulate_steps
     first_inputs = models.INPUTS[[0, second], 0]
     np.testing.assert_array_equal(seen, [[0.25, each] for each in first_inputs])
+    [events] = tmp_path.glob("events*")
+    summaries = [event.summary for event in tf.train.summary_iterator(str(events))]
+    tags = {value.tag for summary in summaries for value in summary.value}
+    assert {"scope/shown", "slopes"} <= tags
+    assert not {tag for tag in tags if tag.startswith(("clone", "part"))}
 
 
 def _keras_estimator(folder, optimizer, config):
