@@ -86,10 +86,10 @@ class OldProgram:
     ) -> Any:
         top = name.partition(".")[0]
         if level == 0:
-            if top == "tensorflow":
+            if top == "tensorflow" or (top == "keras" and not self._has(top)):
                 module = names.find(name)
                 names.link(name)
-                return self._given(name, module, names.root(), fromlist or ())
+                return self._given(name, module, names.find(top), fromlist or ())
             if top in dropped.MODULES and not self._has(top):
                 module = dropped.old_module(name)
                 return module if fromlist else dropped.old_module(top)

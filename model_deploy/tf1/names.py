@@ -4,6 +4,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import re
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.importing import with_moved_names
-from model_deploy.tf1 import lenient
+from model_deploy.tf1 import keras_2, lenient
 from model_deploy.tf1.contrib import contrib_module
 from model_deploy.tf1.contrib.legacy_keras import CELLS, KERAS, LAYERS
 from model_deploy.tf1.gone import advice
@@ -41,24 +42,11 @@ _MOVED: dict[str, tuple[str, ...]] = {
 }
 
 
-_CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv3D")
 # Public module -> names that TensorFlow has with another meaning, or no longer.
 _OTHERS: dict[str, dict[str, Any]] = {
     "tensorflow.logging": {"flush": lenient.flush},
     "tensorflow.train": {"ExponentialMovingAverage": lenient.ExponentialMovingAverage},
 }
-
-
-@functools.cache
-def _convolutions(module: str) -> dict[str, Callable[[], Any]]:
-    """The layers of a module of tf-keras that programs derive theirs from."""
-
-    def make(name: str) -> Callable[[], Any]:
-        return functools.cache(
-            lambda: lenient.with_convolution_op(getattr(importlib.import_module(module), name))
-        )
-
-    return {name: make(name) for name in _CONVOLUTIONS}
 
 
 @functools.cache
@@ -101,15 +89,15 @@ def find(name: str) -> Any:
         return contrib_module(name)
     # Of a program that was being moved to TensorFlow 2.
     name = f"{name}.".replace("tensorflow.compat.v1.", "tensorflow.", 1).rstrip(".")
+    if re.match(r"(tensorflow\.)?keras\b", name):
+        return keras_2.find(name.removeprefix("tensorflow.").removeprefix("keras").lstrip("."))
     if name in _SPECIAL:
         return _SPECIAL[name]()
     if name in _MOVED:
-        convolutions = _convolutions(LAYERS) if _MOVED[name] == (LAYERS,) else None
+        convolutions = keras_2.convolutions(LAYERS) if _MOVED[name] == (LAYERS,) else None
         return OldModule(name, _MOVED[name], convolutions)
     if name.split(".")[:2] == ["tensorflow", "python"]:
         return _python_module(name)
-    if name.startswith("tensorflow.keras."):
-        return importlib.import_module(name.replace("tensorflow.keras", KERAS, 1))
     return _public_module(name)
 
 
@@ -183,18 +171,6 @@ def _compat() -> OldModule:
     return OldModule("tensorflow.compat", [tf.compat], {"v1": root})
 
 
-def _keras() -> OldModule:
-    layers = functools.partial(find, "tensorflow.keras.layers")
-    estimators = functools.partial(find, "tensorflow.keras.estimator")
-    return OldModule("tensorflow.keras", [KERAS], {"layers": layers, "estimator": estimators})
-
-
-def _keras_estimator() -> types.ModuleType:
-    """`model_to_estimator`, which imports a file of Estimator when it is called."""
-    importlib.import_module("model_deploy.estimator").load()
-    return importlib.import_module(f"{KERAS}.estimator")
-
-
 def _estimator() -> OldModule:
     return OldModule("tensorflow.estimator", ["model_deploy.estimator"])
 
@@ -234,14 +210,9 @@ _SPECIAL: dict[str, Callable[[], Any]] = {
     "tensorflow": root,
     "tensorflow.compat": _compat,
     "tensorflow.estimator": _estimator,
-    "tensorflow.keras": _keras,
-    "tensorflow.keras.estimator": _keras_estimator,
-    "tensorflow.python.keras.estimator": _keras_estimator,
-    "tensorflow.keras.layers": lambda: OldModule(
-        "tensorflow.keras.layers", [f"{KERAS}.layers"], _convolutions(f"{KERAS}.layers")
-    ),
+    "tensorflow.python.keras.estimator": functools.partial(keras_2.find, "estimator"),
     "tensorflow.layers": lambda: lenient.WithIntegers(
-        "tensorflow.layers", [LAYERS], _convolutions(LAYERS)
+        "tensorflow.layers", [LAYERS], keras_2.convolutions(LAYERS)
     ),
     "tensorflow.nn": _nn,
     "tensorflow.test": _test,

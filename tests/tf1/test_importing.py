@@ -153,7 +153,7 @@ def test_what_was_supplied_is_noted_in_order(write):
     ("statement", "use"),
     [
         ("import tensorflow.contrib.cudnn_rnn.python.ops as part", "part.CudnnLSTM"),
-        ("from tensorflow.contrib.tpu.python.tpu import tpu_config as part", "part.TPUConfig"),
+        ("from tensorflow.contrib.gan.python.losses import losses_impl as part", "part.loss"),
         ("from tensorflow.contrib.cudnn_rnn import CudnnLSTM", None),
         ("from tensorflow.contrib.cudnn_rnn.python.layers.cudnn_rnn import CudnnLSTM", None),
     ],

@@ -8,8 +8,11 @@ CELLS = f"{KERAS}.__internal__.legacy.rnn_cell"
 LAYERS = f"{KERAS}.__internal__.legacy.layers"
 
 
+_MODULES = {"cells": CELLS, "keras": KERAS, "layers": LAYERS}
+
+
 def __getattr__(name: str) -> Any:
-    """`cells` and `layers`: the modules; tf-keras is imported when one of them is asked for."""
-    if name in ("cells", "layers"):
-        return importlib.import_module(CELLS if name == "cells" else LAYERS)
+    """`cells`, `keras`, `layers`: the modules; tf-keras is imported when one is asked for."""
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

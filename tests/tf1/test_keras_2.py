@@ -1,0 +1,118 @@
+"""Keras 2 in programs of TensorFlow 1: `import keras` as in 2018, and `multi_gpu_model`."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.tf1 import names
+
+pytestmark = pytest.mark.one_mode
+
+# Imports that programs of Keras 2 have: module -> names in it.
+_IMPORTS = {
+    "keras": "Input Model Sequential backend callbacks layers models optimizers utils __version__",
+    "keras.applications.resnet50": "ResNet50 preprocess_input",
+    "keras.backend": "clear_session get_session image_data_format set_session tensorflow_backend",
+    "keras.backend.tensorflow_backend": "set_session",
+    "keras.callbacks": "EarlyStopping ModelCheckpoint TensorBoard",
+    "keras.datasets": "cifar10 mnist",
+    "keras.engine": "InputSpec Layer Model topology",
+    "keras.engine.topology": "InputSpec Layer get_source_inputs",
+    "keras.initializers": "RandomNormal glorot_uniform",
+    "keras.layers": "Activation Conv2D Dense LSTM MaxPooling2D concatenate core",
+    "keras.layers.advanced_activations": "LeakyReLU PReLU",
+    "keras.layers.convolutional": "Conv2D UpSampling2D ZeroPadding2D",
+    "keras.layers.core": "Activation Dense Dropout Flatten Lambda Reshape",
+    "keras.layers.merge": "Add add concatenate",
+    "keras.layers.normalization": "BatchNormalization",
+    "keras.layers.recurrent": "GRU LSTM",
+    "keras.layers.wrappers": "Bidirectional TimeDistributed",
+    "keras.models": "Model Sequential load_model model_from_json",
+    "keras.objectives": "categorical_crossentropy",
+    "keras.optimizers": "Adam SGD adam rmsprop",
+    "keras.preprocessing.image": "ImageDataGenerator img_to_array load_img",
+    "keras.preprocessing.sequence": "pad_sequences",
+    "keras.preprocessing.text": "Tokenizer",
+    "keras.regularizers": "l2",
+    "keras.utils": "Sequence multi_gpu_model np_utils to_categorical",
+    "keras.utils.generic_utils": "CustomObjectScope Progbar get_custom_objects",
+    "keras.utils.np_utils": "to_categorical",
+    "keras.utils.training_utils": "multi_gpu_model",
+    "keras.utils.vis_utils": "plot_model",
+    "tensorflow.keras.utils": "multi_gpu_model to_categorical",
+}
+
+
+@pytest.mark.parametrize("name", _IMPORTS)
+def test_imports_of_old_programs(name):
+    """Modules are found by their old names and have what programs take from them."""
+    module = names.find(name)
+    assert [each for each in _IMPORTS[name].split() if not hasattr(module, each)] == []
+
+
+def test_both_packages_are_one():
+    """A layer of `keras` is one of `tf.keras`; what is in neither is an error that names it."""
+    assert names.find("keras.layers.core").Dense is names.find("tensorflow.keras").layers.Dense
+    with pytest.raises(ImportError, match=r"keras\.wrappers\.scikit_learn is not in tf-keras"):
+        names.find("keras.wrappers.scikit_learn")
+    with pytest.raises(AttributeError, match=r"tf\.keras\.layers\.Maxout2 is in no release"):
+        _ = names.find("keras.layers").Maxout2
+
+
+def _model():
+    keras = names.find("keras")
+    one, two = keras.Input((3,), name="one"), keras.Input((2,), name="two")
+    both = keras.layers.concatenate([one, two])
+    start = keras.initializers.glorot_normal(1)
+    hidden = keras.layers.Dense(4, "tanh", kernel_initializer=start)(both)
+    ends = [
+        keras.layers.Dense(size, kernel_initializer=start, name=name)
+        for name, size in (("first", 1), ("second", 2))
+    ]
+    return keras.Model([one, two], [end(hidden) for end in ends])
+
+
+@pytest.mark.filterwarnings("ignore:.*set_learning_phase")
+@pytest.mark.filterwarnings("ignore:`Model.state_updates`")
+@pytest.mark.parametrize(
+    "settings",
+    [{"gpus": 3}, {"gpus": [2, 0], "cpu_merge": False}, {"gpus": None}],
+    ids=str,
+)
+def test_several_gpus_are_one(settings, monkeypatch):
+    """Fitted on several GPUs, with uneven parts of batches, a model is as fitted on one; outputs
+    have their names.
+    """
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind] * 3)
+    random = np.random.RandomState(0)
+    inputs = {"one": random.randn(10, 3), "two": random.randn(10, 2)}
+    targets = {"first": random.randn(10, 1), "second": random.randn(10, 2)}
+    keras, found = names.find("keras"), []
+    for several in (False, True):
+        with tf.Graph().as_default():
+            model = fitted = _model()
+            if several:
+                fitted = keras.utils.multi_gpu_model(model, **settings)
+            fitted.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse")
+            fitted.fit(inputs, targets, batch_size=10, epochs=3, verbose=0)
+            found.append([*model.get_weights(), *fitted.predict(inputs)])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:The `keras.initializers.serialize")
+def test_variables_move_to_the_cpu(monkeypatch):
+    """With `cpu_relocation` the model that is trained is another one, of new variables."""
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind] * 2)
+    model = _model()
+    several = names.find("keras").utils.multi_gpu_model(model, 2, cpu_relocation=True)
+    assert {each.device for each in several.weights} == {"/device:CPU:0"}
+    assert not {id(each) for each in several.weights} & {id(each) for each in model.weights}
+
+
+@pytest.mark.parametrize(("gpus", "seen"), [(2, 1), ([0], 2), ([0, 2], 2), (None, 1), (1, 4)])
+def test_gpus_that_are_too_few(gpus, seen, monkeypatch):
+    """At least two GPUs of the machine: the error names what was asked for and what there is."""
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind] * seen)
+    with pytest.raises(ValueError, match=f"gpus must be at least 2 of the {seen} GPU"):
+        names.find("keras.utils").multi_gpu_model(_model(), gpus)
