@@ -67,8 +67,10 @@ def as_in_tensorflow_1(resource_variables: bool = False) -> None:
       resource_variables: whether variables are resource variables in spite of that.
     """
     internals.hide_deprecations()
+    # tf-keras, of what an old program has to call.
+    old = "is deprecated|will be removed in a future version|is considered legacy"
+    warnings.filterwarnings("ignore", f"(?s).*({old})", UserWarning)
     deprecated = r"`tf\.(nn\.rnn_cell|layers)\.\w+` is deprecated"
-    warnings.filterwarnings("ignore", deprecated, UserWarning)
     logger = tf.get_logger()
     logger.addFilter(lambda record: not re.match(deprecated, record.getMessage()))
     logger.propagate = False  # else absl, which `tf.app.run` starts, would log each line again

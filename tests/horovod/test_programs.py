@@ -73,13 +73,16 @@ def test_digits_with_keras(tmp_path):
 
 
 def test_digits_with_the_package_keras(tmp_path):
-    """`import keras` is Keras 2, as when the program was written; both workers learn alike."""
+    """`import keras` is Keras 2, as when the program was written, without a warning; both workers
+    learn alike.
+    """
     with Processes(tmp_path) as processes:
         log = _launch(processes, "standalone_keras.py")
     found = re.findall(r"accuracy ([\d.]+), weights ([\d.]+)$", log, re.MULTILINE)
     assert len(found) == 2
     assert found[0][1] == found[1][1]
     assert min(float(accuracy) for accuracy, _ in found) > 0.9
+    assert "Warning" not in log
 
 
 def test_digits_with_an_estimator(tmp_path):
