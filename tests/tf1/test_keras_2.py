@@ -8,47 +8,6 @@ from model_deploy.tf1 import names
 
 pytestmark = pytest.mark.one_mode
 
-# Imports that programs of Keras 2 have: module -> names in it.
-_IMPORTS = {
-    "keras": "Input Model Sequential backend callbacks layers models optimizers utils __version__",
-    "keras.applications.resnet50": "ResNet50 preprocess_input",
-    "keras.backend": "clear_session get_session image_data_format set_session tensorflow_backend",
-    "keras.backend.tensorflow_backend": "set_session",
-    "keras.callbacks": "EarlyStopping ModelCheckpoint TensorBoard",
-    "keras.datasets": "cifar10 mnist",
-    "keras.engine": "InputSpec Layer Model topology",
-    "keras.engine.topology": "InputSpec Layer get_source_inputs",
-    "keras.initializers": "RandomNormal glorot_uniform",
-    "keras.layers": "Activation Conv2D Dense LSTM MaxPooling2D concatenate core",
-    "keras.layers.advanced_activations": "LeakyReLU PReLU",
-    "keras.layers.convolutional": "Conv2D UpSampling2D ZeroPadding2D",
-    "keras.layers.core": "Activation Dense Dropout Flatten Lambda Reshape",
-    "keras.layers.merge": "Add add concatenate",
-    "keras.layers.normalization": "BatchNormalization",
-    "keras.layers.recurrent": "GRU LSTM",
-    "keras.layers.wrappers": "Bidirectional TimeDistributed",
-    "keras.models": "Model Sequential load_model model_from_json",
-    "keras.objectives": "categorical_crossentropy",
-    "keras.optimizers": "Adam SGD adam rmsprop",
-    "keras.preprocessing.image": "ImageDataGenerator img_to_array load_img",
-    "keras.preprocessing.sequence": "pad_sequences",
-    "keras.preprocessing.text": "Tokenizer",
-    "keras.regularizers": "l2",
-    "keras.utils": "Sequence multi_gpu_model np_utils to_categorical",
-    "keras.utils.generic_utils": "CustomObjectScope Progbar get_custom_objects",
-    "keras.utils.np_utils": "to_categorical",
-    "keras.utils.training_utils": "multi_gpu_model",
-    "keras.utils.vis_utils": "plot_model",
-    "tensorflow.keras.utils": "multi_gpu_model to_categorical",
-}
-
-
-@pytest.mark.parametrize("name", _IMPORTS)
-def test_imports_of_old_programs(name):
-    """Modules are found by their old names and have what programs take from them."""
-    module = names.find(name)
-    assert [each for each in _IMPORTS[name].split() if not hasattr(module, each)] == []
-
 
 def test_both_packages_are_one():
     """A layer of `keras` is one of `tf.keras`; what is in neither is an error that names it."""
