@@ -51,6 +51,8 @@ _USED = {
         "sum_regularizer summarize_activation unit_norm variance_scaling_initializer "
         "xavier_initializer xavier_initializer_conv2d"
     ),
+    "learn": "Experiment ModeKeys RunConfig",
+    "learn.learn_runner": "run",
     "legacy_seq2seq": "basic_rnn_seq2seq rnn_decoder sequence_loss sequence_loss_by_example",
     "losses": (
         "absolute_difference add_loss compute_weighted_loss cosine_distance get_losses "
@@ -161,6 +163,9 @@ def test_each_entry_of_the_table_resolves(part):
         ("tensorflow.contrib.framework.python.ops.arg_scope", "add_arg_scope arg_scope"),
         ("tensorflow.contrib.framework.python.ops.variables", "model_variable variable"),
         ("tensorflow.contrib.learn.python.learn.datasets.mnist", "read_data_sets"),
+        ("tensorflow.contrib.learn.python.learn", "learn_runner"),
+        ("tensorflow.contrib.learn.python.learn.estimators", "run_config"),
+        ("tensorflow.contrib.learn.python.learn.learn_runner", "run"),
         ("tensorflow.contrib.losses.python.losses.loss_ops", "softmax_cross_entropy"),
         ("tensorflow.contrib.metrics.python.ops.metric_ops", "streaming_accuracy"),
         ("tensorflow.contrib.rnn.python.ops.rnn_cell", "BasicLSTMCell"),

@@ -178,7 +178,15 @@ _PARTS = {
     ),
     "distribute": _Part((_own("distribute"), "tensorflow.compat.v1.distribute")),
     "distributions": _Part(("tensorflow.compat.v1.distributions",)),
-    "learn": _Part((), extras={"datasets": _learn_datasets, "datasets.mnist": _input_data}),
+    "learn": _Part(
+        (_own("experiment"),),
+        extras={
+            "datasets": _learn_datasets,
+            "datasets.mnist": _input_data,
+            "learn_runner": _module(_own("experiment")),
+            "run_config": _module(_own("experiment")),
+        },
+    ),
     "lookup": _Part(
         (_own("lookup"), "tensorflow.python.ops.lookup_ops", "tensorflow.compat.v1.lookup")
     ),
