@@ -22,11 +22,18 @@ stand beside it.  On machines that ssh reaches, and that share a folder,
 
 runs as many workers as there are slots.
 
-A task finds in its environment TF_CONFIG, with the addresses of all and its own type and index;
-CUDA_VISIBLE_DEVICES, where GPUs are divided or not to be seen; PYTHONUNBUFFERED; and in an elastic
-run MODEL_DEPLOY_WORLD and MODEL_DEPLOY_WORKER.  On one machine a worker's local rank is its number:
-0 for the chief, 1 + index for another.  `cluster_from_tf_config(...).workers_here`, of
-model_deploy.cluster, has the workers of a machine in the order of their local ranks.
+A program that takes its place by flags gets it in the words of COMMAND,
+
+    python -m model_deploy.launch --num_workers 2 --num_ps 1 -- python program.py
+        --ps_hosts={ps_hosts} --worker_hosts={worker_hosts}
+        --job_name={job_name} --task_index={task_index}
+
+with the chief as worker 0.  A task finds in its environment TF_CONFIG, with the addresses of all
+and its own type and index; CUDA_VISIBLE_DEVICES, where GPUs are divided or not to be seen;
+PYTHONUNBUFFERED; and in an elastic run MODEL_DEPLOY_WORLD and MODEL_DEPLOY_WORKER.  On one
+machine a worker's local rank is its number: 0 for the chief, 1 + index for another.
+`cluster_from_tf_config(...).workers_here`, of model_deploy.cluster, has the workers of a machine in
+the order of their local ranks.
 
     python -m model_deploy.launch --min_workers 2 --max_workers 8 -- COMMAND ...
 
@@ -51,7 +58,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from model_deploy.commands import make_folder, parse_options
-from model_deploy.launch import guard
+from model_deploy.launch import flags_of_place, guard
 from model_deploy.launch.arguments import split
 from model_deploy.launch.connecting import connect
 from model_deploy.launch.elastic import ElasticLauncher, check_log_dir
@@ -72,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
             options = parse_options(["launch", *own], LaunchOptions, __doc__)
             if options is None:
                 return 0
-            _check(command)
+            _check(command, options)
             log_dir = _log_dir(options)
             guard.adopt_orphans()
             with contextlib.ExitStack() as connected:
@@ -131,11 +138,17 @@ def _visible(environ: Mapping[str, str]) -> list[str] | None:
     return visible_gpus.on_this_machine() if named is None else named
 
 
-def _check(command: Sequence[str]) -> None:
+def _check(command: Sequence[str], options: LaunchOptions) -> None:
     if sys.platform != "linux":
         raise ValueError(f"the system must be Linux for a launch, got {sys.platform}")
     if not command:
         raise ValueError("a command must follow after --, got none")
+    names = flags_of_place.asked_for(command)
+    if names and not options.has_addresses:
+        raise ValueError(
+            f"a command with {names[0]} must be run by workers that have an address for the whole "
+            "launch, got an elastic run"
+        )
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class ElasticServersLauncher(ElasticLauncher):
 
     def _first_tasks(self, addresses: Sequence[str]) -> list[TaskProcess]:
         self._addresses = addresses
-        self._tf_configs = dict(task_configs(self._size, addresses))
+        self._tf_configs = dict(task_configs(self._size, addresses, chief=self._options.chief))
         visible = self._machines.visible_gpus(self._size, self._options.num_ps)
         more = {WORLD_FILE: str(self._path.absolute())}
         self._servers = [

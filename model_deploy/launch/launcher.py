@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from model_deploy.commands import NOT_SAVED, REFUSED
 from model_deploy.launch import guard
+from model_deploy.launch.flags_of_place import filled
 from model_deploy.launch.options import LaunchOptions
 from model_deploy.launch.output import TaskOutput
 from model_deploy.launch.outputs import Outputs
@@ -23,7 +24,8 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 class Launcher:
     """Runs a command once for each task of a cluster, on this machine or on several.
 
-    Each gets its place in the cluster by `TF_CONFIG` in its environment.
+    Each gets its place in the cluster by `TF_CONFIG` in its environment, and in its command as
+    `flags_of_place` says.
 
     Args:
       options: the settings.
@@ -78,14 +80,14 @@ class Launcher:
             self._say(f"GPUs of {', '.join(workers)}")
         return [
             self._new_task(name, tf_config, visible[name])
-            for name, tf_config in task_configs(num_workers, addresses)
+            for name, tf_config in task_configs(num_workers, addresses, chief=options.chief)
         ]
 
     def _new_evaluator(self, addresses: Sequence[str]) -> TaskProcess:
-        num_workers = self._options.most_workers
-        tf_config = dict(task_configs(num_workers, addresses, evaluator=True))[EVALUATOR]
+        num_workers, chief = self._options.most_workers, self._options.chief
+        configs = dict(task_configs(num_workers, addresses, chief=chief, evaluator=True))
         visible = self._machines.visible_gpus(num_workers, 0, evaluator=True)
-        return self._new_task(EVALUATOR, tf_config, visible[EVALUATOR])
+        return self._new_task(EVALUATOR, configs[EVALUATOR], visible[EVALUATOR])
 
     def _new_task(
         self,
@@ -274,7 +276,7 @@ class Launcher:
     def _start(self, task: TaskProcess) -> None:
         while not self._machines.may_start(task):
             self._pump()
-        task.start(self._command)
+        task.start(filled(self._command, task.tf_config))
         self._outputs.add(task)
 
     def _pump(self) -> None:

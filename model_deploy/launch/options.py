@@ -6,6 +6,7 @@ from model_deploy.commands import option
 from model_deploy.launch.host_options import HostOptions
 
 RESTARTS = ("auto", "task", "all")
+CHIEFS = ("chief", "master", "worker")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,6 +15,12 @@ class LaunchOptions(HostOptions):
 
     num_workers: int = option(1, "workers, the chief included", minimum=1)
     num_ps: int = option(0, "parameter servers", minimum=0)
+    chief: str = option(
+        "chief",
+        "job of the first worker in TF_CONFIG: master for programs of TensorFlow 1.3 or older, and "
+        "of Cloud ML Engine; worker for programs whose chief is worker 0",
+        choices=CHIEFS,
+    )
     max_workers: int | None = option(
         None,
         "workers that there may be, where they come and go: an elastic run starts with so many, "
@@ -86,6 +93,11 @@ class LaunchOptions(HostOptions):
                 f"num_workers must be at most max_workers={self.max_workers}, "
                 f"got {self.num_workers}"
             )
+        if self.chief != CHIEFS[0] and not self.has_addresses:
+            raise ValueError(
+                f"chief must be {CHIEFS[0]} in an elastic run without parameter servers, which has "
+                f"no TF_CONFIG, got {self.chief!r}"
+            )
         if self.restart == "all":
             raise ValueError("restart must be auto or task with max_workers, got 'all'")
 
@@ -100,9 +112,14 @@ class LaunchOptions(HostOptions):
         return self.max_workers or self.num_workers
 
     @property
+    def has_addresses(self) -> bool:
+        """Whether each task has one address for the whole launch; not so in elastic all-reduce."""
+        return not self.is_elastic or self.num_ps > 0
+
+    @property
     def num_addresses(self) -> int:
-        """How many tasks have one address for the whole launch; none in elastic all-reduce."""
-        return 0 if self.is_elastic and self.num_ps == 0 else self.most_workers + self.num_ps
+        """How many tasks have one address for the whole launch."""
+        return self.most_workers + self.num_ps if self.has_addresses else 0
 
     @property
     def restarts_all(self) -> bool:

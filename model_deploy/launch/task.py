@@ -28,6 +28,7 @@ class TaskProcess:
 
     Attributes:
       name: such as `worker 1`.
+      tf_config: its `TF_CONFIG`; None for none.
       process: its guard, whose exit status is the task's; None before it is started.
     """
 
@@ -40,6 +41,7 @@ class TaskProcess:
         more: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
+        self.tf_config = tf_config
         self.output = output
         self.process: Any = None
         self._environment = {"PYTHONUNBUFFERED": "1", **(more or {})}
@@ -151,7 +153,7 @@ def task_gpus(
 
 
 def task_configs(
-    num_workers: int, addresses: Sequence[str], *, evaluator: bool = False
+    num_workers: int, addresses: Sequence[str], *, chief: str = "chief", evaluator: bool = False
 ) -> list[tuple[str, str]]:
     """Name and `TF_CONFIG` of each task, the parameter servers first.
 
@@ -165,14 +167,16 @@ def task_configs(
     Args:
       num_workers: how many of the addresses are workers; the first is the chief.
       addresses: `host:port` for each worker, then for each ps.
+      chief: job of the chief, `chief`, `master` or `worker`.
       evaluator: whether there is one.
     """
     workers, ps = addresses[:num_workers], addresses[num_workers:]
-    jobs = {"chief": workers[:1], "worker": workers[1:], "ps": ps}
+    chiefs = 0 if chief == "worker" else 1  # those with a job of their own
+    jobs = {chief: workers[:chiefs], "worker": workers[chiefs:], "ps": ps}
     cluster = {kind: list(hosts) for kind, hosts in jobs.items() if hosts}
     tasks = [("ps", i, f"ps {i}") for i in range(len(ps))]
-    tasks += [("chief", 0, "worker 0")]
-    tasks += [("worker", i - 1, f"worker {i}") for i in range(1, num_workers)]
+    tasks += [(chief, 0, "worker 0")]
+    tasks += [("worker", i - chiefs, f"worker {i}") for i in range(1, num_workers)]
     tasks += [(EVALUATOR, 0, EVALUATOR)] if evaluator else []
     return [
         (name, json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}}))

@@ -184,12 +184,25 @@ wait_for("go")
             "num_workers must be 1 with max_workers in an elastic run, .* got 2",
         ),
         ({"max_workers": 2, "restart": "all"}, "restart must be auto or task .* got 'all'"),
+        (
+            {"max_workers": 2, "chief": "master"},
+            "chief must be chief in an elastic .* got 'master'",
+        ),
     ],
 )
 def test_options(options, message):
     """Options that do not go together are refused by name."""
     with pytest.raises(ValueError, match=message):
         LaunchOptions(**options)
+
+
+def test_flags_of_a_place_need_addresses(capsys):
+    """Workers of elastic all-reduce have no addresses for the whole launch, as one line says."""
+    assert launch_command.main(["--max_workers=2", "--", "true", "--task={task_index}"]) == 2
+    assert capsys.readouterr().err == (
+        "error: a command with {task_index} must be run by workers that have an address for the "
+        "whole launch, got an elastic run\n"
+    )
 
 
 def test_a_file_of_somebody_else_stays(tmp_path, capsys):

@@ -23,12 +23,13 @@ RESTART = "launch| worker 1 failed with exit status 3: starting {} again, {} res
 class Launch:
     """A launch in this process that has ended: its exit status and its lines."""
 
-    def __init__(self, log_dir, source, **options):
+    def __init__(self, log_dir, source, *words, **options):
         given = LaunchOptions(**{"num_workers": 2, **options})
         addresses = [f"h:{i + 1}" for i in range(given.num_workers + given.num_ps)]
         terminal = io.BytesIO()
         source = f"os.chdir({str(log_dir)!r})\n{source}"
-        launcher = Launcher(given, addresses, program(source), log_dir, terminal)
+        command = [*program(source), *words]
+        launcher = Launcher(given, addresses, command, log_dir, terminal)
         self.status = launcher.run()
         lines = terminal.getvalue().decode().splitlines()
         self.lines = [line for line in lines if "| process " not in line]
@@ -56,6 +57,37 @@ def test_tasks_find_their_place(tmp_path):
         log = (tmp_path / f"{name.replace(' ', '-')}.log").read_text()
         assert log.splitlines()[1:] == [expected]
     assert len(launch.lines) == 5
+
+
+@pytest.mark.parametrize(
+    ("chief", "jobs", "first", "second"),
+    [
+        ("master", {"master": ["h:1"], "worker": ["h:2"]}, ("master", 0), ("worker", 0)),
+        ("worker", {"worker": ["h:1", "h:2"]}, ("worker", 0), ("worker", 1)),
+    ],
+)
+def test_the_chief_by_another_name(tmp_path, chief, jobs, first, second):
+    """The first worker has the job that programs take for the chief's; its log stays the same."""
+    launch = Launch(tmp_path, 'print(os.environ["TF_CONFIG"])', num_ps=1, chief=chief)
+    assert launch.status == 0
+    for name, (kind, index) in {"worker 0": first, "worker 1": second, "ps 0": ("ps", 0)}.items():
+        [line] = launch.of(name)
+        found = json.loads(line.removeprefix(f"{name}| "))
+        assert found == {
+            "cluster": {**jobs, "ps": ["h:3"]},
+            "task": {"type": kind, "index": index},
+        }
+
+
+@pytest.mark.parametrize("chief", ["chief", "master", "worker"])
+def test_flags_of_the_place(tmp_path, chief):
+    """Words of the command have the task's place where they ask for it, and other braces as are."""
+    words = ("--ps_hosts={ps_hosts}", "{worker_hosts}", "{job_name}:{task_index}", "{ps}", "{}")
+    launch = Launch(tmp_path, "print(*sys.argv[1:])", *words, num_ps=2, chief=chief)
+    assert launch.status == 0
+    for name in ("worker 0", "worker 1", "ps 0", "ps 1"):
+        place = name.replace(" ", ":")
+        assert launch.of(name) == [f"{name}| --ps_hosts=h:3,h:4 h:1,h:2 {place} {{ps}} {{}}"]
 
 
 def test_workers_divide_the_cores(tmp_path, monkeypatch):
