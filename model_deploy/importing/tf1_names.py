@@ -30,12 +30,17 @@ _MOVED: dict[str, dict[str, str]] = {
         "enable_resource_variables": "tensorflow.python.ops.resource_variables_toggle",
         "resource_variables_enabled": "tensorflow.python.ops.resource_variables_toggle",
     },
+    "tensorflow.python.util.nest": {"is_sequence": "tensorflow.python.util.nest"},
     "tensorflow.python.ops.variables": {
         "VariableV1": "tensorflow.python.ops.variable_v1",
     },
 }
 # Names that were also renamed: old name -> new name.
-_RENAMED = {"variable": "VariableV1", "BatchNorm": "BatchNormalization"}
+_RENAMED = {
+    "variable": "VariableV1",
+    "BatchNorm": "BatchNormalization",
+    "is_sequence": "is_nested",
+}
 
 
 class View(types.ModuleType):

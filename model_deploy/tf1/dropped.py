@@ -1,4 +1,4 @@
-"""Modules of Python, NumPy and SciPy with the names that they have dropped since 2017.
+"""Modules of Python, NumPy, SciPy and Pillow with the names that they have dropped since 2017.
 
 They are given to the modules of an old program alone; the modules themselves stay as they are.
 """
@@ -8,6 +8,7 @@ import collections
 import collections.abc
 import functools
 import importlib
+import importlib.util
 import inspect
 import math
 import time
@@ -50,7 +51,9 @@ _NAMES: dict[str, Mapping[str, Any]] = {
     "inspect": {"ArgSpec": ArgSpec, "getargspec": getargspec},
     "time": {"clock": time.process_time},
 }
-MODULES = frozenset([*_NAMES, "numpy", "scipy"])
+# Pillow's filters since 10 -> what they were other names of.
+_FILTERS = {"ANTIALIAS": "LANCZOS", "CUBIC": "BICUBIC", "LINEAR": "BILINEAR"}
+MODULES = frozenset([*_NAMES, "PIL", "numpy", "scipy"])
 
 
 @functools.cache
@@ -63,14 +66,22 @@ def old_module(name: str) -> types.ModuleType:
     if name == "scipy.misc":
         return importlib.import_module("model_deploy.tf1.scipy_misc")
     module = importlib.import_module(name)
-    if name == "scipy":
-        return _Module(module, {"misc": functools.partial(old_module, "scipy.misc")})
-    if name == "numpy":
-        return _Module(module, numpy_names.extras(module))
-    if name in _NAMES:
-        values = _NAMES[name].items()
-        return _Module(module, {each: functools.partial(_given, value) for each, value in values})
-    return module
+    extras = _extras(module)
+    return _Module(module, extras) if extras else module
+
+
+def _extras(module: types.ModuleType) -> Mapping[str, Callable[[], Any]]:
+    """Name -> what makes the value, for what a module had and has no longer."""
+    if module.__name__ == "numpy":
+        return numpy_names.extras(module)
+    if module.__name__ == "scipy":
+        return {"misc": functools.partial(old_module, "scipy.misc")}
+    if module.__name__ == "PIL":
+        return {"Image": functools.partial(old_module, "PIL.Image")}
+    if module.__name__ == "PIL.Image":
+        return {old: functools.partial(getattr, module, new) for old, new in _FILTERS.items()}
+    values = _NAMES.get(module.__name__, {}).items()
+    return {each: functools.partial(_given, value) for each, value in values}
 
 
 class _Module(OldModule):
@@ -83,22 +94,36 @@ class _Module(OldModule):
     def __getattr__(self, name: str) -> Any:
         if name in self.__dict__["_extras"]:
             return super().__getattr__(name)
-        return getattr(self.__dict__["_module"], name)
+        module = self.__dict__["_module"]
+        try:
+            return getattr(module, name)
+        except AttributeError:
+            file = f"{module.__name__}.{name}"
+            if not hasattr(module, "__path__") or importlib.util.find_spec(file) is None:
+                raise
+        return importlib.import_module(file)
 
 
 def _given(value: Any) -> Any:
     return value
 
 
+def _size(box: tuple[float, float, float, float]) -> tuple[int, int]:
+    """Width and height of a text, from where its line begins, as Pillow has them before 10."""
+    return int(box[2]), int(box[3])
+
+
 # Methods that are gone -> what they did, for objects that do not have them.
 METHODS: dict[str, Callable[..., Any]] = {
     "getchildren": list,  # of elements of `xml.etree`
+    "getsize": lambda font, *args, **kwargs: _size(font.getbbox(*args, **kwargs)),
     "isAlive": lambda thread: thread.is_alive(),
     "itemset": lambda array, *args: array.__setitem__(args[:-1] or (), args[-1]),
     "newbyteorder": lambda array, *args: array.view(array.dtype.newbyteorder(*args)),
     "ptp": lambda array, *args, **kwargs: importlib.import_module("numpy").ptp(
         array, *args, **kwargs
     ),
+    "textsize": lambda draw, *args, **kwargs: _size(draw.textbbox((0, 0), *args, **kwargs)),
     "tostring": lambda array, *args, **kwargs: array.tobytes(*args, **kwargs),
 }
 

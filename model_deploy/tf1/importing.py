@@ -90,6 +90,8 @@ class OldProgram:
                 module = names.find(name)
                 names.link(name)
                 return self._given(name, module, names.find(top), fromlist or ())
+            if top == "tensorflow_estimator":
+                importlib.import_module("model_deploy.estimator").load()
             if top in dropped.MODULES and not self._has(top):
                 module = dropped.old_module(name)
                 return module if fromlist else dropped.old_module(top)

@@ -37,11 +37,21 @@ _MOVED: dict[str, tuple[str, ...]] = {
     "tensorflow.python.summary.event_accumulator": (
         "tensorboard.backend.event_processing.event_accumulator",
     ),
+    "tensorflow.python.training.training_ops": (
+        "tensorflow.python.ops.gen_training_ops",
+        "tensorflow.python.training.training_ops",
+    ),
     "tensorflow.python.platform.googletest": ("tensorflow.python.platform.googletest",),
     "tensorflow.tensorboard": ("tensorboard",),
 }
-
-
+# The folders of Keras' files in TensorFlow 1.4 and before.
+_FILES_OF_KERAS = re.compile(
+    r"tensorflow\.(contrib\.keras\.python|python\.keras\._impl)(\.keras)?\b"
+)
+# Files of TPUEstimator, which TensorFlow itself had for a while.
+_OF_TPU_ESTIMATOR = {
+    f"tensorflow.python.tpu.{file}" for file in ("tpu_config", "tpu_context", "tpu_estimator")
+}
 # Public module -> names that TensorFlow has with another meaning, or no longer.
 _OTHERS: dict[str, dict[str, Any]] = {
     "tensorflow.logging": {"flush": lenient.flush},
@@ -85,6 +95,7 @@ def find(name: str) -> Any:
     Raises:
       ImportError: if it is nowhere; the message says what to use.
     """
+    name = _FILES_OF_KERAS.sub("tensorflow.keras", name)
     if name.split(".")[:2] == ["tensorflow", "contrib"]:
         return contrib_module(name)
     # Of a program that was being moved to TensorFlow 2.
@@ -136,7 +147,7 @@ class _PythonModule(OldModule):
 
     def _find(self, name: str) -> Any:
         module = f"{self.__name__}.{name}"
-        if module in _MOVED or (
+        if module in (*_MOVED, *_OF_TPU_ESTIMATOR) or (
             self.__dict__["_is_package"] and importlib.util.find_spec(module) is not None
         ):
             return find(module)
@@ -146,6 +157,8 @@ class _PythonModule(OldModule):
 def _python_module(name: str) -> types.ModuleType:
     if name.split(".")[2:3] == ["estimator"]:
         return _estimator_file(name)
+    if name in _OF_TPU_ESTIMATOR:
+        return _estimator_file(name.replace(".tpu.", ".estimator.tpu."))
     try:
         return _PythonModule(importlib.import_module(name))
     except ImportError:
@@ -168,7 +181,14 @@ def calling_before_main(function: Callable[[], Any]) -> Iterator[None]:
 
 
 def _compat() -> OldModule:
-    return OldModule("tensorflow.compat", [tf.compat], {"v1": root})
+    return OldModule("tensorflow.compat", [tf.compat], {"v1": root, "v2": _v2})
+
+
+@functools.cache
+def _v2() -> OldModule:
+    """TensorFlow 2's names beside the ones of TensorFlow 1; Estimator was one of them."""
+    extras = {"compat": _compat, "estimator": _estimator}
+    return OldModule("tensorflow.compat.v2", [tf.compat.v2], extras)
 
 
 def _estimator() -> OldModule:
@@ -209,6 +229,7 @@ def _parents_of_input_data(name: str, below: str) -> OldModule:
 _SPECIAL: dict[str, Callable[[], Any]] = {
     "tensorflow": root,
     "tensorflow.compat": _compat,
+    "tensorflow.compat.v2": _v2,
     "tensorflow.estimator": _estimator,
     "tensorflow.python.keras.estimator": functools.partial(keras_2.find, "estimator"),
     "tensorflow.layers": lambda: lenient.WithIntegers(

@@ -36,6 +36,8 @@ _PYTHON_2 = re.compile(
     r"|No module named '(ConfigParser|Queue|StringIO|Tkinter|__builtin__|cPickle|cStringIO"
     r"|commands|copy_reg|httplib|thread|urllib2|urlparse)'"
 )
+# How many of the names that a program got stand in the line about it.
+_MOST_NAMES = 12
 
 
 class ProgramError(Exception):
@@ -103,7 +105,7 @@ def run(program: Program, say: Callable[[str], Any]) -> None:
             kind = "resource" if program.resource_variables else "reference"
             say(
                 f"{program.name} runs as a program of TensorFlow 1, with {kind} variables; it gets "
-                f"{', '.join(old.supplied) or 'nothing but tensorflow'}"
+                f"{_listed(old.supplied) or 'nothing but tensorflow'}"
             )
 
     with old, names.calling_before_main(tell):
@@ -114,6 +116,12 @@ def run(program: Program, say: Callable[[str], Any]) -> None:
             raise
         finally:
             tell()
+
+
+def _listed(names_: Sequence[str]) -> str:
+    """The first names, and how many others there are: large programs import hundreds."""
+    more = len(names_) - _MOST_NAMES
+    return ", ".join([*names_[:_MOST_NAMES], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _run_main(program: Program, old: OldProgram) -> None:

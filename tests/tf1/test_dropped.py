@@ -1,4 +1,4 @@
-"""What Python, NumPy and SciPy have dropped, for the modules of a program alone."""
+"""What Python, NumPy, SciPy and Pillow have dropped, for the modules of a program alone."""
 
 import base64
 import collections
@@ -44,6 +44,11 @@ pytestmark = pytest.mark.one_mode
         ("from scipy.misc import comb; x = comb(4, 2)", 6),
         ("import scipy.misc, scipy.ndimage; x = scipy.misc.logsumexp([0.0])", 0.0),
         ("from scipy import misc; x = hasattr(misc, 'never')", False),
+        ("from PIL import Image; x = Image.ANTIALIAS == Image.LANCZOS", True),
+        ("import PIL.Image as I; x = I.new('L', (4, 2)).resize((2, 1), I.LINEAR).size", (2, 1)),
+        ("from PIL import Image, ImageDraw, ImageFont\n"
+         "draw, font = ImageDraw.Draw(Image.new('L', (9, 9))), ImageFont.load_default(10)\n"
+         "x = font.getsize('ab') == draw.textsize('ab', font) > font.getsize('a')", True),
         ("import array; x = array.array('b', [65]).tostring()", b"A"),
         ("import threading; x = threading.Thread().isAlive()", False),
         ("from xml.etree.ElementTree import XML; x = XML('<a><b/></a>').getchildren()[0].tag", "b"),

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.importing import with_moved_names
 from model_deploy.tf1.contrib import legacy_keras
 from model_deploy.tf1.gone import advice
-from model_deploy.tf1.old_module import OldModule
+from model_deploy.tf1.old_module import GoneError, OldModule
 
 
 class _Part(NamedTuple):
@@ -52,6 +53,10 @@ def _stateless() -> dict[str, Callable[[], Any]]:
         "stateless_truncated_normal": "stateless_truncated_normal",
     }
     return {old: functools.partial(getattr, tf.random, new) for old, new in today.items()}
+
+
+def _nest() -> Any:
+    return with_moved_names(importlib.import_module("tensorflow.python.util.nest"))
 
 
 def _own(name: str) -> str:
@@ -126,7 +131,7 @@ _PARTS = {
             "tensorflow.python.util.deprecation",
         ),
         "tf_slim.ops",
-        {"zero_initializer": lambda: tf.zeros_initializer},
+        {"nest": _nest, "zero_initializer": lambda: tf.zeros_initializer},
     ),
     "training": _Part(
         (
@@ -150,7 +155,10 @@ _PARTS = {
             "tensorflow.compat.v1.nn",
         )
     ),
-    "seq2seq": _Part((_own("seq2seq"),)),
+    "seq2seq": _Part(
+        (_own("seq2seq"),),
+        extras={"_transpose_batch_time": _member(_own("rnn"), "transpose_batch_time")},
+    ),
     "legacy_seq2seq": _Part((_own("legacy_seq2seq"),)),
     "metrics": _Part(
         (
@@ -172,7 +180,7 @@ _PARTS = {
     "crf": _Part((_own("crf"),)),
     "image": _Part((_own("image"),)),
     "nn": _Part((_own("nn"),)),
-    "tfprof": _Part((_own("tfprof"),), extras={"model_analyzer": lambda: tf.profiler}),
+    "tfprof": _Part((_own("tfprof"),), extras={"model_analyzer": _module(_own("tfprof"))}),
     "data": _Part(
         ("tensorflow.compat.v1.data.experimental", _own("data"), "tensorflow.compat.v1.data")
     ),
@@ -193,6 +201,7 @@ _PARTS = {
     "checkpoint": _Part(("tensorflow.compat.v1.train",)),
     "compiler": _Part((), extras={"jit": _jit, "xla": lambda: tf.xla.experimental}),
     "hooks": _Part(("tensorflow.compat.v1.train",)),  # ProfilerHook
+    "nccl": _Part(("tensorflow.python.ops.nccl_ops",)),  # of which TensorFlow has GPU kernels only
     "predictor": _Part((_own("predictor"),)),
     "proto": _Part(("tensorflow.compat.v1.io",)),
     "saved_model": _Part(("tensorflow.compat.v1.saved_model",)),
@@ -250,9 +259,22 @@ class _Folder(OldModule):
         file = _file_of(part, name)
         if file is not None:
             return file
-        match = _FILES.match(self.__name__.removeprefix("tensorflow.contrib."))
-        if match and match["part"] in _GONE_PARTS and not match["file"] and name.islower():
-            return _Folder(f"{self.__name__}.{name}", part)  # a file, of which nothing is used yet
+        try:
+            return super()._find(name)
+        except GoneError:
+            match = _FILES.match(self.__name__.removeprefix("tensorflow.contrib."))
+            if not match or match["file"] or not name.islower():
+                raise
+        return _Folder(f"{self.__name__}.{name}", part)  # a file, of which nothing is used yet
+
+
+class _Package(OldModule):
+    """A package of today whose files are there without an import of theirs."""
+
+    def _find(self, name: str) -> Any:
+        file = f"{self.__name__}.{name}"
+        if importlib.util.find_spec(file) is not None:
+            return importlib.import_module(file)
         return super()._find(name)
 
 
@@ -289,4 +311,5 @@ def _file_of(part: _Part, file: str) -> Any:
     name = f"{part.package}.{file}"
     if part.package is None or importlib.util.find_spec(name) is None:
         return None
-    return importlib.import_module(name)
+    module = importlib.import_module(name)
+    return _Package(name, [module]) if hasattr(module, "__path__") else module

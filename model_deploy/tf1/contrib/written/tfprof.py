@@ -1,4 +1,4 @@
-"""`tf.contrib.tfprof`: calls of `Session.run` traced and profiled, by `tf.profiler`."""
+"""`tf.contrib.tfprof`: graphs and calls of `Session.run` profiled, by `tf.profiler`."""
 
 # ruff: noqa: PLR0917 - the order of arguments is that of `Session.run`
 import functools
@@ -9,7 +9,34 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+_BUILDER = tf.profiler.ProfileOptionBuilder
+TRAINABLE_VARS_PARAMS_STAT_OPTIONS = _BUILDER.trainable_variables_parameter()
+FLOAT_OPS_OPTIONS = _BUILDER.float_operation()
+PRINT_ALL_TIMING_MEMORY = _BUILDER.time_and_memory()
+
 _STEPS = frozenset([*range(10, 101, 10), *range(200, 1001, 100)])
+
+
+def print_model_analysis(
+    graph: tf.Graph,
+    run_meta: Any = None,
+    op_log: Any = None,
+    tfprof_cmd: str = "scope",
+    tfprof_options: Any = TRAINABLE_VARS_PARAMS_STAT_OPTIONS,
+) -> Any:
+    """Prints a profile of a graph, as `tf.profiler.profile` does.
+
+    Args:
+      graph: the graph.
+      run_meta: a `tf.RunMetadata` of a traced call; None for what the graph alone says.
+      op_log: no longer of use: operations have their numbers of floating-point operations.
+      tfprof_cmd: the order, `scope`, `graph`, `op` or `code`.
+      tfprof_options: one of this module's, or others of `tf.profiler.ProfileOptionBuilder`.
+
+    Returns:
+      The profile, a `tf.profiler.GraphNodeProto` or `MultiGraphNodeProto`.
+    """
+    return tf.profiler.profile(graph, run_meta, op_log, tfprof_cmd, tfprof_options)
 
 
 class ProfileContext:

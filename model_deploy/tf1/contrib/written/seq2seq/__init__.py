@@ -1,6 +1,7 @@
 """`tf.contrib.seq2seq`: sequences decoded step by step, with attention and beams."""
 
 from model_deploy.tf1.contrib.written.seq2seq.attention import (
+    AttentionMechanism,
     AttentionWrapper,
     AttentionWrapperState,
     BahdanauAttention,
@@ -40,6 +41,7 @@ from model_deploy.tf1.contrib.written.seq2seq.monotonic import (
 )
 
 __all__ = [
+    "AttentionMechanism",
     "AttentionWrapper",
     "AttentionWrapperState",
     "BahdanauAttention",
