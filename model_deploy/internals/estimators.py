@@ -10,6 +10,10 @@ from typing import Any
 _Settings = Mapping[str, Any]
 
 
+# Attribute of a `RunConfig`: the strategy that was taken from it.
+_TAKEN = "_strategy_that_was_taken"
+
+
 class EstimatorState:
     """What an `Estimator` keeps of its settings.
 
@@ -74,12 +78,15 @@ class EstimatorState:
     def take_strategy(self) -> Any:
         """Its `train_distribute`; from then on it trains as without one.
 
-        So says its `config`, too, a copy: hooks that stop early ask there for strategies.
+        So says its `config`, too, a copy: hooks that stop early ask there for strategies.  Another
+        estimator that is made with this copy, as some do within theirs, has the same strategy.
         """
-        found = self._estimator._train_distribution
+        config = copy.copy(self._estimator._config)
+        found = self._estimator._train_distribution or vars(config).get(_TAKEN)
+        vars(config)[_TAKEN] = found
+        config._train_distribute = None
+        self._estimator._config = config
         self._estimator._train_distribution = None
-        self._estimator._config = copy.copy(self._estimator._config)
-        self._estimator._config._train_distribute = None
         return found
 
     def set_strategy(self, strategy: Any) -> None:

@@ -18,6 +18,7 @@ from model_deploy.tf1.contrib.legacy_keras import CELLS, KERAS, LAYERS
 from model_deploy.tf1.gone import advice
 from model_deploy.tf1.old_module import OldModule
 
+_TRACKING = "tensorflow.python.training.tracking"
 # Modules of TensorFlow 1 -> the modules of today that have what was in them.
 _MOVED: dict[str, tuple[str, ...]] = {
     "tensorflow.python.keras": (KERAS,),
@@ -41,6 +42,16 @@ _MOVED: dict[str, tuple[str, ...]] = {
         "tensorflow.python.ops.gen_training_ops",
         "tensorflow.python.training.training_ops",
     ),
+    _TRACKING: ("tensorflow.python.trackable", "tensorflow.python.checkpoint"),
+    f"{_TRACKING}.base": ("tensorflow.python.trackable.base",),
+    f"{_TRACKING}.data_structures": ("tensorflow.python.trackable.data_structures",),
+    f"{_TRACKING}.graph_view": ("tensorflow.python.checkpoint.graph_view",),
+    f"{_TRACKING}.tracking": (
+        "tensorflow.python.trackable.autotrackable",
+        "tensorflow.python.trackable.resource",
+        "tensorflow.python.trackable.base",
+    ),
+    f"{_TRACKING}.util": ("tensorflow.python.checkpoint.checkpoint",),
     "tensorflow.python.platform.googletest": ("tensorflow.python.platform.googletest",),
     "tensorflow.tensorboard": ("tensorboard",),
 }
@@ -105,8 +116,13 @@ def find(name: str) -> Any:
     if name in _SPECIAL:
         return _SPECIAL[name]()
     if name in _MOVED:
-        convolutions = keras_2.convolutions(LAYERS) if _MOVED[name] == (LAYERS,) else None
-        return OldModule(name, _MOVED[name], convolutions)
+        convolutions = keras_2.convolutions(LAYERS) if _MOVED[name] == (LAYERS,) else {}
+        files = {
+            each.rpartition(".")[2]: functools.partial(find, each)
+            for each in _MOVED
+            if each.rpartition(".")[0] == name
+        }
+        return OldModule(name, _MOVED[name], {**files, **convolutions})
     if name.split(".")[:2] == ["tensorflow", "python"]:
         return _python_module(name)
     return _public_module(name)
