@@ -116,6 +116,11 @@ def _size(box: tuple[float, float, float, float]) -> tuple[int, int]:
 # Methods that are gone -> what they did, for objects that do not have them.
 METHODS: dict[str, Callable[..., Any]] = {
     "getchildren": list,  # of elements of `xml.etree`
+    # Of dicts in Python 2, which programs of both have where nobody came by in Python 3.
+    "has_key": lambda dictionary, key: key in dictionary,
+    "iteritems": lambda dictionary: iter(dictionary.items()),
+    "iterkeys": lambda dictionary: iter(dictionary.keys()),
+    "itervalues": lambda dictionary: iter(dictionary.values()),
     "getsize": lambda font, *args, **kwargs: _size(font.getbbox(*args, **kwargs)),
     "isAlive": lambda thread: thread.is_alive(),
     "itemset": lambda array, *args: array.__setitem__(args[:-1] or (), args[-1]),

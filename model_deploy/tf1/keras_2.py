@@ -74,6 +74,7 @@ def _extras(part: str) -> dict[str, Callable[[], Any]]:
     }
     if part == "layers":
         made |= convolutions(f"{KERAS}.layers")
+        made["Lambda"] = _lambda
     if part == "utils":
         made["multi_gpu_model"] = functools.partial(
             _member, "model_deploy.tf1.multi_gpu", "multi_gpu_model"
@@ -92,6 +93,11 @@ def convolutions(module: str) -> dict[str, Callable[[], Any]]:
         return functools.cache(lambda: lenient.with_convolution_op(_member(module, name)))
 
     return {name: make(name) for name in _CONVOLUTIONS}
+
+
+@functools.cache
+def _lambda() -> type:
+    return lenient.with_variables(_member(f"{KERAS}.layers", "Lambda"))
 
 
 def _member(module: str, name: str) -> Any:

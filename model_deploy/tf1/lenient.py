@@ -1,8 +1,9 @@
 """Functions that take what TensorFlow 1 took and TensorFlow 2 refuses, though it means the same."""
 
 import functools
+import importlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,45 @@ def with_convolution_op(layer: type) -> type:
         return self.convolution_op(inputs, kernel)
 
     return type(layer.__name__, (layer,), {"_convolution_op": _convolution_op})
+
+
+def with_variables(layer: type) -> type:
+    """Keras' `Lambda`, whose function may make variables, as in Keras before 2.3.
+
+    The layer does not have them among its weights, which the optimizers train; Keras initializes
+    them.
+    """
+
+    def _check_variables(_: Any, created: Sequence[Any], __: Any) -> None:
+        backend = importlib.import_module("tf_keras.src.backend")
+        for variable in created:
+            backend.track_variable(variable)
+
+    return type(layer.__name__, (layer,), {"_check_variables": _check_variables})
+
+
+_CELLS = ("BasicLSTMCell", "BasicRNNCell", "GRUCell", "LSTMCell")
+
+
+@functools.cache
+def cells(module: str) -> dict[str, Callable[[], Any]]:
+    """Name -> what makes the class of a module's cell whose number of units may be a whole float.
+
+    A division gives such a number, and in Python 2 an integer.
+    """
+    return {
+        name: functools.cache(functools.partial(_with_whole_units, module, name)) for name in _CELLS
+    }
+
+
+def _with_whole_units(module: str, name: str) -> type:
+    cell = getattr(importlib.import_module(module), name)
+
+    @functools.wraps(cell.__init__)
+    def init(self: Any, num_units: Any, *args: Any, **kwargs: Any) -> None:
+        cell.__init__(self, _whole(num_units), *args, **kwargs)
+
+    return type(name, (cell,), {"__init__": init, "__doc__": cell.__doc__})
 
 
 class WithIntegers(OldModule):

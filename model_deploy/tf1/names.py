@@ -38,10 +38,7 @@ _MOVED: dict[str, tuple[str, ...]] = {
     "tensorflow.python.summary.event_accumulator": (
         "tensorboard.backend.event_processing.event_accumulator",
     ),
-    "tensorflow.python.training.training_ops": (
-        "tensorflow.python.ops.gen_training_ops",
-        "tensorflow.python.training.training_ops",
-    ),
+    "tensorflow.python.training.training_ops": ("tensorflow.python.ops.gen_training_ops",),
     _TRACKING: ("tensorflow.python.trackable", "tensorflow.python.checkpoint"),
     f"{_TRACKING}.base": ("tensorflow.python.trackable.base",),
     f"{_TRACKING}.data_structures": ("tensorflow.python.trackable.data_structures",),
@@ -117,12 +114,13 @@ def find(name: str) -> Any:
         return _SPECIAL[name]()
     if name in _MOVED:
         convolutions = keras_2.convolutions(LAYERS) if _MOVED[name] == (LAYERS,) else {}
+        cells = lenient.cells(CELLS) if CELLS in _MOVED[name] else {}
         files = {
             each.rpartition(".")[2]: functools.partial(find, each)
             for each in _MOVED
             if each.rpartition(".")[0] == name
         }
-        return OldModule(name, _MOVED[name], {**files, **convolutions})
+        return OldModule(name, _MOVED[name], {**files, **convolutions, **cells})
     if name.split(".")[:2] == ["tensorflow", "python"]:
         return _python_module(name)
     return _public_module(name)

@@ -23,10 +23,10 @@ from model_deploy.tf1.old_source import compiled
 _GONE = re.compile(
     r" is gone since TensorFlow | is in no release of TensorFlow | is not for TensorFlow: "
 )
-# What only Python 2 has: names, methods of dicts, modules, lists in place of views and iterators.
+# What only Python 2 has: names, methods, modules, lists in place of views and iterators.
 _PYTHON_2 = re.compile(
     r"name '(basestring|cmp|execfile|file|long|raw_input|reduce|reload|unichr|unicode|xrange)' is"
-    r"|has no attribute '(has_key|iteritems|iterkeys|itervalues|next)'"
+    r"|has no attribute 'next'"
     r"|for >>: 'builtin_function|argument 'cmp'|'cmp' is an invalid keyword"
     r"|'(dict_\w+|filter|map|range|zip)' object (has no attribute '(append|sort)'|is not subscript)"
     r"|of type '(filter|map|zip)' has no len|for \+: '(dict_\w+|filter|map|range|zip)' and"

@@ -51,6 +51,18 @@ def test_clones_train_as_estimator_does(style, tmp_path):
     assert found["global_step"] == 6
 
 
+@pytest.mark.one_mode
+def test_an_estimator_within_another_one(tmp_path):
+    """An estimator that is made with the `config` of another one has its deployment, too."""
+    model_fn = models.model_fn_of(models.STYLES["minimize"])
+    settings = models.run_config(train_distribute=DeploymentConfig(**_CLONES))
+    outer = estimator.Estimator(model_fn, str(tmp_path / "two"), settings)
+    for skip, config in ((0, outer.config), (3 * 8, outer.config.replace(save_summary_steps=2))):
+        inner = estimator.Estimator(model_fn, config=config, params={"rate": 0.1})
+        inner.train(models.input_fn(4, skip=skip), steps=3)
+    check_equal(models.values_of(inner), train(model_fn, tmp_path / "plain"))
+
+
 _EACH_WAY = pytest.mark.parametrize(
     ("batch_size", "settings"),
     [

@@ -49,6 +49,8 @@ pytestmark = pytest.mark.one_mode
         ("from PIL import Image, ImageDraw, ImageFont\n"
          "draw, font = ImageDraw.Draw(Image.new('L', (9, 9))), ImageFont.load_default(10)\n"
          "x = font.getsize('ab') == draw.textsize('ab', font) > font.getsize('a')", True),
+        ("x = [*{1: 2}.iteritems(), *{1: 2}.iterkeys(), *{1: 2}.itervalues(), {1: 2}.has_key(1)]",
+         [(1, 2), 1, 2, True]),
         ("import array; x = array.array('b', [65]).tostring()", b"A"),
         ("import threading; x = threading.Thread().isAlive()", False),
         ("from xml.etree.ElementTree import XML; x = XML('<a><b/></a>').getchildren()[0].tag", "b"),

@@ -18,6 +18,18 @@ def test_both_packages_are_one():
         _ = names.find("keras.layers").Maxout2
 
 
+@pytest.mark.filterwarnings("ignore:`Model.state_updates`")
+def test_a_lambda_may_make_variables():
+    """A constant of a program's own, kept in a variable as in Keras 2.2, has its value."""
+    keras = names.find("keras")
+    with tf.Graph().as_default():
+        inputs = keras.layers.Input((2,))
+        outputs = keras.layers.Lambda(lambda x: x + tf.Variable([[1.0, 2.0]], trainable=False))
+        model = keras.models.Model(inputs, outputs(inputs))
+        assert model.predict(np.ones([1, 2])).tolist() == [[2.0, 3.0]]
+        assert model.weights == []
+
+
 def _model():
     keras = names.find("keras")
     one, two = keras.Input((3,), name="one"), keras.Input((2,), name="two")

@@ -39,6 +39,18 @@ def test_sizes(size):
     assert old.get_variable(name="bias", shape=[size]).shape.as_list() == [6]
 
 
+@pytest.mark.filterwarnings("ignore:`tf.nn.rnn_cell")
+@pytest.mark.parametrize("name", ["BasicLSTMCell", "BasicRNNCell", "GRUCell", "LSTMCell"])
+@pytest.mark.parametrize("place", ["nn.rnn_cell", "contrib.rnn"])
+def test_units_of_cells(name, place):
+    """Half the units of a layer are a cell's number of units, though a division made a float."""
+    cell = getattr(names.find(f"tensorflow.{place}"), name)(32 / 2)
+    output, _ = old.nn.dynamic_rnn(cell, tf.zeros([2, 3, 4]), dtype=tf.float32)
+    assert output.shape.as_list() == [2, 3, 16]
+    assert isinstance(cell, old.nn.rnn_cell.RNNCell)
+    assert type(cell) is getattr(old.nn.rnn_cell, name)
+
+
 def test_fractions_are_no_sizes():
     """Half a size stays TensorFlow's error."""
     with pytest.raises(TypeError, match=r"2\.5"):

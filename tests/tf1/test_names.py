@@ -49,6 +49,14 @@ _IMPORTS = {
     "tensorflow.core.protobuf.config_pb2": "ConfigProto",
     "tensorflow.examples.tutorials.mnist": "input_data",
     "tensorflow.examples.tutorials.mnist.input_data": "read_data_sets DataSet",
+    "tensorflow.compat.v2": "compat estimator function io summary",
+    "tensorflow.contrib.framework.nest": "flatten is_sequence",
+    "tensorflow.contrib.keras.python.keras.engine": "Layer",
+    "tensorflow.contrib.keras.python.keras.layers.core": "Dense",
+    "tensorflow.contrib.nccl.python.ops": "nccl_ops",
+    "tensorflow.contrib.rnn.python.ops": "core_rnn_cell",
+    "tensorflow.contrib.seq2seq.python.ops.decoder": "Decoder _transpose_batch_time",
+    "tensorflow.contrib.tfprof.model_analyzer": "FLOAT_OPS_OPTIONS print_model_analysis",
     "tensorflow.keras.layers": "Dense Input LSTM",
     "tensorflow.keras.models": "Model Sequential",
     "tensorflow.keras.utils": "multi_gpu_model to_categorical",
@@ -61,6 +69,8 @@ _IMPORTS = {
     "tensorflow.python.framework.errors_impl": "NotFoundError",
     "tensorflow.python.framework.graph_util": "convert_variables_to_constants",
     "tensorflow.python.framework.ops": "Tensor Operation GraphKeys name_scope",
+    "tensorflow.python.keras._impl.keras.backend": "set_learning_phase",
+    "tensorflow.python.keras._impl.keras.layers": "Dense core pooling",
     "tensorflow.python.keras.layers": "Dense",
     "tensorflow.python.layers.core": "Dense",
     "tensorflow.python.layers.layers": "dense",
@@ -76,8 +86,14 @@ _IMPORTS = {
     "tensorflow.python.summary": "summary",
     "tensorflow.python.tools": "freeze_graph inspect_checkpoint",
     "tensorflow.python.training": "moving_averages optimizer queue_runner saver session_run_hook",
+    "tensorflow.python.tpu": "tpu_config tpu_estimator",
+    "tensorflow.python.tpu.tpu_config": "RunConfig",
     "tensorflow.python.training.moving_averages": "assign_moving_average",
+    "tensorflow.python.training.tracking": "base data_structures graph_view tracking util",
+    "tensorflow.python.training.tracking.tracking": "AutoTrackable",
+    "tensorflow.python.training.training_ops": "resource_apply_adam",
     "tensorflow.python.util": "deprecation nest",
+    "tensorflow.python.util.nest": "is_sequence",
     "tensorflow.train": "Saver Supervisor SyncReplicasOptimizer NewCheckpointReader",
 }
 
@@ -87,6 +103,13 @@ def test_imports_of_old_programs(name):
     """Modules are found by their old names and have what programs take from them."""
     module = names.find(name)
     assert [each for each in _IMPORTS[name].split() if not hasattr(module, each)] == []
+
+
+def test_projector():
+    """The embeddings that TensorBoard shows are described as in TensorFlow 1."""
+    pytest.importorskip("tensorboard")
+    projector = names.find("tensorflow.contrib.tensorboard.plugins").projector
+    assert projector.ProjectorConfig().embeddings.add(tensor_name="a").tensor_name == "a"
 
 
 @pytest.mark.parametrize("name", names._MOVED)

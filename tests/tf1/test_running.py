@@ -135,8 +135,6 @@ _PYTHON_2 = {
     "backquotes": ("x = `1`", 1, "this is no Python 3: "),
     "xrange": ("for i in xrange(3): pass", 1, "name 'xrange' is not defined"),
     "unicode": ("\n\nunicode(3)", 3, "name 'unicode' is not defined"),
-    "iteritems": ("{}.iteritems()", 1, "no attribute 'iteritems'"),
-    "has_key": ("{}.has_key(1)", 1, "no attribute 'has_key'"),
     "next": ("iter([]).next()", 1, "no attribute 'next'"),
     "keys": ("{1: 2}.keys()[0]", 1, "'dict_keys' object is not subscriptable"),
     "map": ("len(map(str, []))", 1, "object of type 'map' has no len()"),

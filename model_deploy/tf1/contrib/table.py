@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy.importing import with_moved_names
+from model_deploy.tf1 import lenient
 from model_deploy.tf1.contrib import legacy_keras
 from model_deploy.tf1.gone import advice
 from model_deploy.tf1.old_module import GoneError, OldModule
@@ -153,7 +154,8 @@ _PARTS = {
             _own("rnn"),
             "tf_keras.src.layers.rnn.legacy_cells",  # LayerRNNCell
             "tensorflow.compat.v1.nn",
-        )
+        ),
+        extras=lenient.cells(legacy_keras.CELLS),
     ),
     "seq2seq": _Part(
         (_own("seq2seq"),),

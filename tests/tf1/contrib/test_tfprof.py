@@ -10,6 +10,21 @@ from model_deploy.tf1.contrib.written import tfprof
 pytestmark = pytest.mark.one_mode
 
 
+def test_a_graph_is_analyzed(tmp_path):
+    """Numbers of parameters and of floating-point operations are those of a product of matrices."""
+    weights = tf.get_variable("weights", [3, 4])
+    tf.matmul(tf.placeholder(tf.float32, [5, 3]), weights)
+    options = {"output": f"file:outfile={tmp_path / 'profile'}"}
+    for of_kind, attribute, expected in (
+        (tfprof.TRAINABLE_VARS_PARAMS_STAT_OPTIONS, "total_parameters", 3 * 4),
+        (tfprof.FLOAT_OPS_OPTIONS, "total_float_ops", 2 * 5 * 3 * 4),
+    ):
+        profile = tfprof.print_model_analysis(
+            tf.get_default_graph(), tfprof_options={**of_kind, **options}
+        )
+        assert expected in [getattr(child, attribute) for child in profile.children]
+
+
 def _calls(context, count, **options):
     """The sizes of what each call of a session traced."""
     result = tf.reduce_sum(tf.ones([10, 10]))
