@@ -14,7 +14,14 @@ from model_deploy.clones import collect_members
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel, deploy
 from model_deploy.estimator.batches import Batches
-from model_deploy.estimator.recording import NotDeployableError, Recorder, check_calls, op_of
+from model_deploy.estimator.recording import (
+    Call,
+    NotDeployableError,
+    Recorder,
+    check_calls,
+    loss_of,
+    op_of,
+)
 from model_deploy.estimator.regularizers import Regularizers
 from model_deploy.estimator.updates import RecordedUpdate
 from model_deploy.gradients import standing_in
@@ -97,6 +104,7 @@ def _training_spec(model: Deployed, features: Any, kwargs: dict[str, Any]) -> An
         with _own_losses(recorder), regularizers.of_part(), recorder.recording(), standing_in():
             spec = model_fn(features=batch_features, **given)
             check_calls(recorder.calls, spec.train_op)
+            _check_precision(recorder.calls, model.config)
         if not specs:
             update.record(recorder.calls)
             _check_counting(update.counts, spec.train_op, model.config)
@@ -142,9 +150,22 @@ def _own_losses(recorder: Recorder) -> Iterator[None]:
     losses.clear()
     try:
         yield
-        before.append(tf.identity(recorder.calls[0].loss, name="loss_of_clone"))
+        before.append(tf.identity(loss_of(recorder.calls), name="loss_of_clone"))
     finally:
         losses[:] = before
+
+
+def _check_precision(calls: Sequence[Call], config: DeploymentConfig) -> None:
+    """Checks that a loss scale reaches the gradients of all calls.
+
+    Raises:
+      NotDeployableError: if it does not.
+    """
+    if config.precision == "float16" and len({call.loss.ref() for call in calls}) > 1:
+        raise NotDeployableError(
+            "its optimizers have different losses, whose gradients would be computed in float16 "
+            "without a loss scale; bfloat16 needs none"
+        )
 
 
 def _check_counting(is_counted: bool, train_op: Any, config: DeploymentConfig) -> None:

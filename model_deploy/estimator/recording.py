@@ -203,14 +203,39 @@ def check_calls(calls: Sequence[Call], train_op: Any) -> None:
         raise NotDeployableError(
             "its train_op does not need the call of an optimizer that it makes"
         )
-    if any(call.loss is not calls[0].loss for call in calls):
-        raise NotDeployableError("its optimizers have different losses")
     names = [variable.op.name for call in calls for variable in call.variables]
     if len(set(names)) < len(names):
         raise NotDeployableError("two of its optimizers update the same variable")
     own = [call for call in calls if internals.computes_gradients_itself(call.optimizer)]
     if own and len(calls) > 1:
         raise NotDeployableError("one of its optimizers computes gradients in its own way")
+
+
+def loss_of(calls: Sequence[Call]) -> Any:
+    """A scalar whose gradient by the variables of each call is that of the call's loss.
+
+    Where the losses differ, as those of networks against each other, it is their sum, of which
+    each variable has the gradient of its own loss alone.
+    """
+    losses = list({call.loss.ref(): call.loss for call in calls}.values())
+    if len(losses) == 1:
+        return losses[0]
+    products = []
+    for call in calls:
+        raw = call.raw
+        if raw is None:
+            pairs = call.optimizer.compute_gradients(
+                call.loss, var_list=call.variables, **call.settings
+            )
+            raw = [gradient for gradient, _ in pairs]
+        for gradient, variable in zip(raw, call.variables, strict=True):
+            if isinstance(gradient, tf.IndexedSlices):
+                rows = tf.gather(variable, gradient.indices)
+                products.append(tf.reduce_sum(tf.stop_gradient(gradient.values) * rows))
+            elif gradient is not None:
+                products.append(tf.reduce_sum(tf.stop_gradient(gradient) * variable))
+    product = tf.add_n(products)
+    return product + tf.stop_gradient(tf.add_n(losses) - product)
 
 
 def parts_of(gradient: Any) -> list[Any]:

@@ -67,6 +67,19 @@ def _by_two(optimizer, loss):
     )
 
 
+def _of_two_losses(optimizer, loss):
+    """As networks against each other are trained: one on the opposite of what the other one is."""
+    last = [each for each in tf.trainable_variables() if "last" in each.op.name]
+    others = [each for each in tf.trainable_variables() if "last" not in each.op.name]
+    other = tf.train.GradientDescentOptimizer(0.01)
+    gradients = tf.gradients(-2.0 * loss, others)
+    clipped, _ = tf.clip_by_global_norm(gradients, 0.5)
+    return tf.group(
+        optimizer.minimize(loss, tf.train.get_global_step(), var_list=last),
+        other.apply_gradients(zip(clipped, others, strict=True)),
+    )
+
+
 def _in_scopes(optimizer, loss):
     with tf.name_scope("training"), tf.variable_scope("optimizer"):
         return _minimize(optimizer, loss)
@@ -80,6 +93,7 @@ STYLES = {
     "counted by hand": _counted_by_hand,
     "averaged": _averaged,
     "by two optimizers": _by_two,
+    "of two losses": _of_two_losses,
     "in scopes": _in_scopes,
 }
 

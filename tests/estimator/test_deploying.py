@@ -75,11 +75,11 @@ _EACH_WAY = pytest.mark.parametrize(
 
 
 @pytest.mark.one_mode
-@pytest.mark.parametrize("style", ["clipped", "scaled"])
+@pytest.mark.parametrize("style", ["clipped", "scaled", "of two losses"])
 @_EACH_WAY
 def test_all_ways_train_as_estimator_does(batch_size, settings, style, tmp_path):
     """Each way ends where Estimator ends, gradients clipped by their norm, some of them rows; a
-    loss scale of TensorFlow's changes once in a step.
+    loss scale of TensorFlow's changes once in a step; each optimizer has the loss that it got.
     """
     model_fn = models.model_fn_of(models.STYLES[style])
     expected = train(model_fn, tmp_path / "plain")
@@ -239,16 +239,6 @@ def test_shapes_that_input_fn_sets(tmp_path):
     check_clones(make, input_fn, tmp_path, 4)
 
 
-def _two_losses(optimizer, loss):
-    step = tf.train.get_global_step()
-    rows = [each for each in tf.trainable_variables() if "rows" in each.op.name]
-    others = [each for each in tf.trainable_variables() if "rows" not in each.op.name]
-    return tf.group(
-        optimizer.minimize(loss, step, var_list=others),
-        tf.train.GradientDescentOptimizer(0.1).minimize(loss * 2.0, var_list=rows),
-    )
-
-
 def _by_hand(_, loss):
     variables = tf.trainable_variables()
     gradients = tf.gradients(loss, variables)
@@ -261,7 +251,6 @@ def _by_hand(_, loss):
 @pytest.mark.parametrize(
     ("train_op_of", "reason"),
     [
-        pytest.param(_two_losses, "its optimizers have different losses", id="losses"),
         pytest.param(
             lambda optimizer, loss: (
                 optimizer.minimize(loss),
@@ -290,6 +279,17 @@ def test_why_a_train_op_is_not_taken_apart(train_op_of, reason):
     tf.train.create_global_step()
     features, labels = tf.data.make_one_shot_iterator(models.input_fn(4)()).get_next()
     with pytest.raises(estimator.NotDeployableError, match=reason):
+        made(features=features, labels=labels, mode="train", params={"rate": 0.1})
+
+
+@pytest.mark.one_mode
+def test_two_losses_in_float16():
+    """Gradients of two losses are computed before a loss is scaled, which float16 asks for."""
+    config = DeploymentConfig(**_CLONES, precision="float16")
+    made = estimator.deployed(models.model_fn_of(models.STYLES["of two losses"]), config)
+    tf.train.create_global_step()
+    features, labels = tf.data.make_one_shot_iterator(models.input_fn(4)()).get_next()
+    with pytest.raises(estimator.NotDeployableError, match="without a loss scale; bfloat16 needs none"):
         made(features=features, labels=labels, mode="train", params={"rate": 0.1})
 
 
