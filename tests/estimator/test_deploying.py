@@ -289,7 +289,9 @@ def test_two_losses_in_float16():
     made = estimator.deployed(models.model_fn_of(models.STYLES["of two losses"]), config)
     tf.train.create_global_step()
     features, labels = tf.data.make_one_shot_iterator(models.input_fn(4)()).get_next()
-    with pytest.raises(estimator.NotDeployableError, match="without a loss scale; bfloat16 needs none"):
+    with pytest.raises(
+        estimator.NotDeployableError, match="without a loss scale; bfloat16 needs none"
+    ):
         made(features=features, labels=labels, mode="train", params={"rate": 0.1})
 
 
