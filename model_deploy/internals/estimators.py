@@ -129,8 +129,12 @@ def replace_tasks(
 ) -> None:
     """Lets `train_and_evaluate` start and end tasks of clusters in another way.
 
-    Overrides `_TrainingExecutor._start_std_server`, `_TrainingExecutor.run_ps` and
-    `_TrainingExecutor._start_distributed_training`.
+    The evaluator ends once it has evaluated the last step: Estimator's waits for its next turn, ten
+    minutes by default, to find that there is nothing more.
+
+    Overrides `_TrainingExecutor._start_std_server`, `_TrainingExecutor.run_ps`,
+    `_TrainingExecutor._start_distributed_training` and
+    `_TrainingExecutor._start_continuous_evaluation`.
 
     Args:
       training: the module that has it.
@@ -145,6 +149,22 @@ def replace_tasks(
     executor._start_distributed_training = lambda self, **settings: around_training(
         self.estimator, lambda: start(self, **settings)
     )
+    evaluate = executor._start_continuous_evaluation
+
+    def evaluate_to_the_end(self: Any) -> None:
+        listener, max_steps = self._continuous_eval_listener, self._train_spec.max_steps
+        goes_on = listener.after_eval
+        listener.after_eval = lambda result: (
+            goes_on(result) and not (max_steps and _step_of(result) >= max_steps)
+        )
+        evaluate(self)
+
+    executor._start_continuous_evaluation = evaluate_to_the_end
+
+
+def _step_of(result: Any) -> int:
+    """The step of an evaluation; 0 where there was no new checkpoint."""
+    return int((result.metrics or {}).get("global_step", 0))
 
 
 def change_tf_config(kind: Any, change: Callable[[_Settings], _Settings]) -> None:

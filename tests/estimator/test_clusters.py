@@ -1,5 +1,6 @@
 """Estimator on workers and a parameter server, launched on this machine."""
 
+import json
 import random
 import re
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import tensorflow.compat.v1 as tf
 
+from model_deploy import estimator
 from model_deploy.estimator import clusters
 from tests.checkpoint_values import checkpoint_values
 from tests.estimator import cluster_program, models
@@ -43,6 +45,27 @@ def test_synchronous_workers_train_as_one(way, flags, tasks, tmp_path):
     steps, batch_size = cluster_program.STEPS, cluster_program.BATCH_SIZE
     expected = train(model_fn, tmp_path / "plain", batch_size, steps, dense=True)
     check_equal(checkpoint_values(tmp_path / "run"), expected)
+
+
+def test_the_evaluator_ends_after_the_last_step(tmp_path, monkeypatch):
+    """It evaluates the last checkpoint, and does not wait for a turn that has nothing more."""
+    model_fn = models.model_fn_of(models.STYLES["minimize"])
+    train(model_fn, tmp_path, steps=2)
+    place = {
+        "cluster": {"chief": ["h:1"], "ps": ["h:2"]},
+        "task": {"type": "evaluator", "index": 0},
+    }
+    monkeypatch.setenv("TF_CONFIG", json.dumps(place))
+    evaluator = estimator.Estimator(model_fn, str(tmp_path), params={"rate": 0.1})
+    assert evaluator.config.task_type == "evaluator"
+    begun = time.monotonic()
+    estimator.train_and_evaluate(
+        evaluator,
+        estimator.TrainSpec(models.input_fn(8), max_steps=2),
+        estimator.EvalSpec(models.input_fn(8, repeat=1), start_delay_secs=0, throttle_secs=1000),
+    )
+    assert time.monotonic() - begun < 100
+    assert list(tmp_path.glob("eval/events*"))
 
 
 @pytest.mark.parametrize(("way", "num_ps"), [("asynchronous", 1), ("synchronous", 2)])

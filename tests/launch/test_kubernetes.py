@@ -172,6 +172,10 @@ def test_what_a_pod_may_use(capsys):
         ([IMAGE, "--mount_path=runs"], "mount_path must be a path from / on, got 'runs'"),
         ([IMAGE, "--kind=Job"], "kind must be one of JobSet, TFJob, got 'Job'"),
         ([IMAGE, "--"], "a command must follow after --, got none"),
+        (
+            [IMAGE, "--", "run", "--job={job_name}"],
+            "a command must find .* TF_CONFIG, .* {job_name}",
+        ),
     ],
 )
 def test_rejects(flags, message, capsys):

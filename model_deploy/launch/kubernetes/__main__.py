@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import yaml
 
 from model_deploy.commands import parse_options
+from model_deploy.launch.flags_of_place import asked_for
 from model_deploy.launch.kubernetes.job_set import job_set
 from model_deploy.launch.kubernetes.options import ManifestOptions
 from model_deploy.launch.kubernetes.surroundings import network_policy, volume_claim
@@ -45,6 +46,11 @@ def main(arguments: Sequence[str]) -> int:
 def _check(command: Sequence[str]) -> None:
     if not command:
         raise ValueError("a command must follow after --, got none")
+    if names := asked_for(command):
+        raise ValueError(
+            "a command must find its place in TF_CONFIG, which all pods have, "
+            f"got {names[0]} for the launcher"
+        )
 
 
 class _Dumper(yaml.SafeDumper):

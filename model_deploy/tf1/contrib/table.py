@@ -39,6 +39,10 @@ def _learn_datasets() -> Any:
     return OldModule("tensorflow.contrib.learn.datasets", extras={"mnist": _input_data})
 
 
+def _preprocessing() -> Any:
+    return OldModule("tensorflow.contrib.learn.preprocessing", [_own("preprocessing")])
+
+
 def _jit() -> Any:
     scope = tf.xla.experimental.jit_scope
     return OldModule(
@@ -194,6 +198,9 @@ _PARTS = {
             "datasets": _learn_datasets,
             "datasets.mnist": _input_data,
             "learn_runner": _module(_own("experiment")),
+            "preprocessing": _preprocessing,
+            "preprocessing.categorical_vocabulary": _preprocessing,
+            "preprocessing.text": _preprocessing,
             "run_config": _module(_own("experiment")),
         },
     ),
