@@ -18,6 +18,7 @@ BATCH_SIZE = 8  # of all replicas together
 WAYS = {
     "synchronous": ("averaged", {"num_ps_tasks": 2, "replicas_to_aggregate": 2}),
     "asynchronous": ("clipped", {"num_ps_tasks": 1}),
+    "two losses": ("of two losses", {"num_ps_tasks": 2, "replicas_to_aggregate": 2}),
     "all-reduce": ("clipped", {"all_reduce": True, "num_clones": 2}),
 }
 

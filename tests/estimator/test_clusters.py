@@ -26,6 +26,7 @@ PROGRAM = [sys.executable, str(Path(cluster_program.__file__))]
     ("way", "flags", "tasks"),
     [
         ("synchronous", ["--num_ps=2"], ["chief 0", "ps 0", "ps 1", "worker 0"]),
+        ("two losses", ["--num_ps=2"], ["chief 0", "ps 0", "ps 1", "worker 0"]),
         ("all-reduce", [], ["chief 0", "worker 0"]),
     ],
 )
