@@ -1,4 +1,4 @@
-"""Modules of Python, NumPy, SciPy and Pillow with the names that they have dropped since 2017.
+"""Modules of Python, NumPy, SciPy, Pillow and PyYAML with names that they have dropped since 2017.
 
 They are given to the modules of an old program alone; the modules themselves stay as they are.
 """
@@ -43,6 +43,12 @@ def getargspec(function: Callable[..., Any]) -> ArgSpec:
     return ArgSpec(found.args, found.varargs, found.varkw, found.defaults)
 
 
+def load_yaml(stream: Any, Loader: Any = None) -> Any:  # noqa: N803 - as PyYAML has it
+    """`yaml.load`, which needs a loader since PyYAML 6; without one it loads plain data alone."""
+    yaml = importlib.import_module("yaml")
+    return yaml.load(stream, Loader or yaml.SafeLoader)
+
+
 # Module -> its names that are gone -> what they were.
 _NAMES: dict[str, Mapping[str, Any]] = {
     "base64": {"encodestring": base64.encodebytes, "decodestring": base64.decodebytes},
@@ -50,6 +56,7 @@ _NAMES: dict[str, Mapping[str, Any]] = {
     "fractions": {"gcd": math.gcd},
     "inspect": {"ArgSpec": ArgSpec, "getargspec": getargspec},
     "time": {"clock": time.process_time},
+    "yaml": {"load": load_yaml},
 }
 # Pillow's filters since 10 -> what they were other names of.
 _FILTERS = {"ANTIALIAS": "LANCZOS", "CUBIC": "BICUBIC", "LINEAR": "BILINEAR"}

@@ -67,7 +67,21 @@ def extras(numpy: types.ModuleType) -> dict[str, Callable[[], Any]]:
         data = string.encode() if isinstance(string, str) else string
         return numpy.frombuffer(data, dtype, count).copy()  # which may be written to, as before
 
-    functions = (asfarray, asscalar, fromstring, in1d, msort, trapz)
+    def array(values: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return numpy.array(values, dtype, *args, **kwargs)
+        except ValueError:
+            if dtype is not None or not isinstance(values, list | tuple):
+                raise
+        rows = numpy.empty(len(values), object)  # of any lengths, as before NumPy 1.24
+        rows[:] = values
+        return rows
+
+    def savez(file: Any, *args: Any, **kwargs: Any) -> None:
+        given = {name: array(value) for name, value in kwargs.items()}
+        numpy.savez(file, *map(array, args), **given)
+
+    functions = (array, asfarray, asscalar, fromstring, in1d, msort, savez, trapz)
     values = _TYPES | {name: getattr(numpy, renamed) for name, renamed in _RENAMED.items()}
     values |= {function.__name__: function for function in functions}
     values |= {"NINF": -numpy.inf, "NZERO": -0.0, "PZERO": 0.0}

@@ -192,15 +192,17 @@ def test_page_has_the_table():
 
 
 def test_slim_is_ours():
-    """Arg scopes of one reach the layers of the other. `arg_scope` of the folder of files is the
-    file, and of the part the function.
+    """Arg scopes of one reach the layers of the other.
+
+    `arg_scope` of the folder of files is the function, too: by `import *` it hid the file.
     """
     assert contrib_module("tensorflow.contrib.slim").conv2d is slim.conv2d
     assert contrib_module("tensorflow.contrib.layers").conv2d is slim.conv2d
     assert contrib.slim is contrib_module("tensorflow.contrib.slim")
     assert contrib.layers.l2_regularizer is slim.l2_regularizer
     folder = contrib_module("tensorflow.contrib.framework.python.ops")
-    assert isinstance(folder.arg_scope, types.ModuleType)
+    assert folder.arg_scope is slim.arg_scope
+    assert isinstance(folder.variables, types.ModuleType)
     assert contrib_module("tensorflow.contrib.framework").arg_scope is slim.arg_scope
 
 

@@ -1,4 +1,4 @@
-"""What Python, NumPy, SciPy and Pillow have dropped, for the modules of a program alone."""
+"""What Python, NumPy, SciPy, Pillow and PyYAML have dropped, for the modules of a program alone."""
 
 import base64
 import collections
@@ -44,6 +44,14 @@ pytestmark = pytest.mark.one_mode
         ("from scipy.misc import comb; x = comb(4, 2)", 6),
         ("import scipy.misc, scipy.ndimage; x = scipy.misc.logsumexp([0.0])", 0.0),
         ("from scipy import misc; x = hasattr(misc, 'never')", False),
+        ("import numpy as np; x = [each.sum() for each in np.array([np.ones(2), np.ones(3)])]",
+         [2.0, 3.0]),
+        ("import numpy as np; x = np.array([[1], [2, 3]]).tolist()", [[1], [2, 3]]),
+        ("import numpy as np; x = np.array([1, 2], np.float32, ndmin=2).tolist()", [[1.0, 2.0]]),
+        ("import io, numpy as np\nfile = io.BytesIO()\nnp.savez(file, [1], a=[[1], [2, 3]])\n"
+         "file.seek(0)\nx = np.load(file, allow_pickle=True)['a'].tolist()", [[1], [2, 3]]),
+        ("import yaml; x = yaml.load('a: [1, 2]')", {"a": [1, 2]}),
+        ("import yaml; x = yaml.load('a: 1', Loader=yaml.FullLoader)", {"a": 1}),
         ("from PIL import Image; x = Image.ANTIALIAS == Image.LANCZOS", True),
         ("import PIL.Image as I; x = I.new('L', (4, 2)).resize((2, 1), I.LINEAR).size", (2, 1)),
         ("from PIL import Image, ImageDraw, ImageFont\n"

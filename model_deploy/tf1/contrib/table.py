@@ -267,7 +267,8 @@ class _Folder(OldModule):
         part = self.__dict__["_part"]
         file = _file_of(part, name)
         if file is not None:
-            return file
+            own = getattr(file, name, None)  # such as `arg_scope`: `import *` hid the file by it
+            return own if callable(own) else file
         try:
             return super()._find(name)
         except GoneError:
