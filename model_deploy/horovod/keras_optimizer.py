@@ -25,8 +25,13 @@ def distributed_keras_optimizer(optimizer: Any, exchange: Exchange, passes: int 
     """
     if passes != 1:
         raise ValueError(f"backward_passes_per_step must be 1 with tf-keras, got {passes}")
+    return distributed_class(type(optimizer), exchange).from_config(optimizer.get_config())
 
-    class Distributed(type(optimizer)):  # type: ignore[misc]
+
+def distributed_class(kind: type, exchange: Exchange) -> Any:
+    """A class of optimizers like one of tf-keras, whose gradients are those of all processes."""
+
+    class Distributed(kind):
         """The optimizer, with other gradients."""
 
         def get_gradients(self, loss: Any, params: Any) -> Any:
@@ -37,5 +42,5 @@ def distributed_keras_optimizer(optimizer: Any, exchange: Exchange, passes: int 
         def _compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
             return exchange(super()._compute_gradients(*args, **kwargs))
 
-    Distributed.__name__ = type(optimizer).__name__  # by which Keras saves and loads it
-    return Distributed.from_config(optimizer.get_config())
+    Distributed.__name__ = kind.__name__  # by which Keras saves and loads it
+    return Distributed

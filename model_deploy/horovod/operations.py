@@ -1,5 +1,6 @@
 """Collective ops on single tensors: `allreduce`, `allgather`, `broadcast`, `alltoall`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -99,14 +100,11 @@ def allreduce(
         total.set_shape(tensor.shape)
         return scaled(tf.cast(total, own.dtype), postscale_factor)
 
-    if not tensor.dtype.is_floating or how is Adasum:
+    if how is Adasum:
         return reduce(tensor, name)
-
-    @tf.custom_gradient
-    def with_gradient(own: Any) -> Any:
-        return reduce(own, name), lambda gradient: reduce(gradient, f"gradient of {name}")
-
-    return with_gradient(tensor)
+    return _differentiable(
+        lambda own: (reduce(own, name), lambda g: reduce(g, f"gradient of {name}")), tensor
+    )
 
 
 def _reduced_dense(
@@ -138,23 +136,50 @@ def allgather(tensor: Any, name: Any = None) -> Any:
       name: sets the op apart from others, the same everywhere; by default that of the tensor.
 
     Returns:
-      A tensor [sum of rows, ...].
+      A tensor [sum of rows, ...].  The gradient of rows of floats is the sum of all processes'
+      gradients of them.
 
     Raises:
       ValueError: before `init`, for a scalar, and as `carrier`.
     """
     tensor = _with_rows(tensor)
     name = _label(name, tensor, tensor.shape[1:])
-    return _gathered(group(f"allgather {name}"), tensor, name)
+
+    collectives, rank = group(f"allgather {name}"), world.rank()
+
+    def with_gradient(own: Any) -> Any:
+        gathered, counts = _gathered_with_counts(collectives, own, name, tf.float32)
+
+        def gradient(of_all: Any) -> Any:
+            total = allreduce(of_all, op=Sum, name=f"gradient of {name}")
+            parts = tf.split(total, tf.reshape(counts, [-1]), num=collectives.size)
+            return parts[rank]
+
+        return gathered, gradient
+
+    return _differentiable(with_gradient, tensor)
+
+
+def _differentiable(with_gradient: Callable[[Any], tuple[Any, Any]], tensor: Any) -> Any:
+    """The result for a tensor, with a gradient where it is one of floats."""
+    if not tensor.dtype.is_floating:
+        return with_gradient(tensor)[0]
+    return tf.custom_gradient(with_gradient)(tensor)
 
 
 def _gathered(
     collectives: Collectives, tensor: Any, name: str, wire_dtype: tf.DType = tf.float32
 ) -> Any:
+    return _gathered_with_counts(collectives, tensor, name, wire_dtype)[0]
+
+
+def _gathered_with_counts(
+    collectives: Collectives, tensor: Any, name: str, wire_dtype: tf.DType
+) -> tuple[Any, Any]:
     sent = tf.cast(tensor, carrier(tensor.dtype, name))
-    counts = collectives.gather([tf.shape(sent)[:1]], f"rows of {name}")
-    [gathered] = gather_rows(collectives, [sent], counts, name, wire_dtype)
-    return tf.cast(gathered, tensor.dtype)
+    [counts] = collectives.gather([tf.shape(sent)[:1]], f"rows of {name}")
+    [gathered] = gather_rows(collectives, [sent], [counts], name, wire_dtype)
+    return tf.cast(gathered, tensor.dtype), counts
 
 
 def broadcast(tensor: Any, root_rank: int, name: Any = None) -> Any:
@@ -166,7 +191,8 @@ def broadcast(tensor: Any, root_rank: int, name: Any = None) -> Any:
       name: sets the op apart from others, the same everywhere; by default that of the tensor.
 
     Returns:
-      A tensor of that shape.
+      A tensor of that shape.  The gradient of a tensor of floats is, for that process, the sum of
+      all processes' gradients, and 0 for the others.
 
     Raises:
       ValueError: before `init`, for a `root_rank` that is not there, for a shape that is not
@@ -177,9 +203,20 @@ def broadcast(tensor: Any, root_rank: int, name: Any = None) -> Any:
     check_root(root_rank)
     if not tensor.shape.is_fully_defined():
         raise ValueError(f"{name} must have a known shape to be broadcast, got {tensor.shape}")
-    sent = tf.cast(tensor, carrier(tensor.dtype, name))
-    [received] = group(f"broadcast {root_rank}").broadcast([sent], name, root_rank)
-    return tf.cast(received, tensor.dtype)
+    is_root = world.rank() == root_rank
+
+    def with_gradient(own: Any) -> Any:
+        sent = tf.cast(own, carrier(own.dtype, name))
+        [received] = group(f"broadcast {root_rank}").broadcast([sent], name, root_rank)
+
+        def gradient(of_all: Any) -> Any:
+            total = allreduce(of_all, op=Sum, name=f"gradient of {name} of {root_rank}")
+            with tf.control_dependencies([total]):  # all take part, and one gets it
+                return tf.identity(total if is_root else tf.zeros_like(of_all))
+
+        return tf.cast(received, own.dtype), gradient
+
+    return _differentiable(with_gradient, tensor)
 
 
 def alltoall(tensor: Any, splits: Any = None, name: Any = None) -> Any:
@@ -192,7 +229,7 @@ def alltoall(tensor: Any, splits: Any = None, name: Any = None) -> Any:
 
     Returns:
       A tensor [received rows, ...]; with `splits` a pair of this and how many came from each
-      rank, int32 [`size`].
+      rank, int32 [`size`].  The gradient of a row of floats is that of the row which was received.
 
     Raises:
       ValueError: before `init`, for a scalar, and as `carrier`.
@@ -215,11 +252,16 @@ def alltoall(tensor: Any, splits: Any = None, name: Any = None) -> Any:
     [table] = collectives.gather([counts], f"rows of {name}")
     received = tf.reshape(table, [job.size, job.size])[:, job.rank]
     longest = rows_to_send(table)
-    sent = tf.cast(tensor, carrier(tensor.dtype, name))
-    parts = [fill_up(part, longest) for part in tf.split(sent, counts, num=job.size)]
-    [got] = collectives.exchange([tf.stack(parts)], name, [longest])
-    rows_of_all = tf.reshape(got, tf.concat([[-1], tf.shape(sent)[1:]], axis=0))
-    result = tf.cast(without_filling(rows_of_all, received, longest), tensor.dtype)
+
+    def with_gradient(own: Any) -> Any:
+        sent = tf.cast(own, carrier(own.dtype, name))
+        parts = [fill_up(part, longest) for part in tf.split(sent, counts, num=job.size)]
+        [got] = collectives.exchange([tf.stack(parts)], name, [longest])
+        rows_of_all = tf.reshape(got, tf.concat([[-1], tf.shape(sent)[1:]], axis=0))
+        result = tf.cast(without_filling(rows_of_all, received, longest), own.dtype)
+        return result, lambda g: alltoall(g, received, f"gradient of {name}")[0]
+
+    result = _differentiable(with_gradient, tensor)
     return result if splits is None else (result, received)
 
 

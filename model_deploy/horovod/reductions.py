@@ -30,7 +30,7 @@ class Compressor:
 
     def compress(self, tensor: Any) -> tuple[Any, tf.DType]:
         """A tensor, of any shape, as it travels, and the type that it had."""
-        rounds = tensor.dtype.base_dtype == tf.float32
+        rounds = tensor.dtype.is_floating and self.wire_dtype != tf.float32
         return (tf.cast(tensor, self.wire_dtype) if rounds else tensor), tensor.dtype.base_dtype
 
     def decompress(self, tensor: Any, dtype: tf.DType) -> Any:

@@ -74,7 +74,10 @@ class PeerWatch:
                 stalled = time.monotonic() - began >= self._stall_secs
                 if stalled and not missing and self._reported is not call.frame:
                     self._reported = call.frame
-                    self._report(f"a step has waited for {self._stall_secs:g} s; all are there")
+                    self._report(
+                        f"a step has waited for {self._stall_secs:g} s; all are there: do their "
+                        "tensors have the same names, types, shapes and root_rank in each step?"
+                    )
 
     def _waiting(self) -> list[tuple[internals.Running, float]]:
         """The calls that may wait for other processes, and since when."""

@@ -158,6 +158,44 @@ def test_a_session_without_the_server_is_refused():
         session.run(total)
 
 
+def test_gradients_of_rows_and_of_a_broadcast():
+    """The gradient of what all get from a process is the sum of all gradients of it; that of a row
+    which another process gets is what this one makes of it.
+    """
+
+    def build(rank):
+        factor = rank + 1.0
+        rows = tf.constant(_rows(rank, COUNTS[rank]))
+        places = tf.range(sum(COUNTS), dtype=tf.float64)[:, tf.newaxis]
+        gathered = tf.cast(factor, tf.float64) * places * hvd.allgather(rows, name="rows")
+        own = tf.constant(FLOATS[rank])
+        parts = tf.constant(_rows(rank, SPLITS[rank].sum(), np.float32))
+        exchanged, _ = hvd.alltoall(parts, splits=SPLITS[rank])
+        return [], [
+            tf.gradients(gathered, rows)[0],
+            tf.gradients(factor * hvd.broadcast(own, 2), own)[0],
+            tf.gradients(factor * exchanged, parts)[0],
+        ]
+
+    factors, first = sum(range(1, SIZE + 1)), np.cumsum([0, *COUNTS])
+    for rank, (_, found) in enumerate(run_job(SIZE, build)):
+        of_rows = factors * np.arange(first[rank], first[rank + 1])[:, np.newaxis]
+        of_parts = np.repeat(np.arange(1.0, SIZE + 1), SPLITS[rank])[:, np.newaxis]
+        np.testing.assert_allclose(found[0], np.tile(of_rows, [1, 2]))
+        np.testing.assert_allclose(found[1], np.full([2, 3], factors * (rank == 2)))
+        np.testing.assert_allclose(found[2], np.tile(of_parts, [1, 2]))
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.float32, tf.float64, tf.int32, tf.bool])
+def test_compressed_values(dtype):
+    """Floats of any size are compressed to 16 bits, as Horovod does, and come back; others stay."""
+    tensor = tf.ones([2], dtype)
+    compressed, kept = hvd.Compression.fp16.compress(tensor)
+    assert compressed.dtype == (tf.float16 if dtype.is_floating else dtype)
+    assert hvd.Compression.fp16.decompress(compressed, kept).dtype == dtype
+    assert hvd.Compression.none.compress(tensor)[0] is tensor
+
+
 @pytest.mark.parametrize(("op", "share"), [(hvd.Sum, 1.0), (hvd.Average, 1 / SIZE)])
 def test_gradient_of_allreduce(op, share):
     """The gradient of what all get is what the same reduction makes of all gradients of it."""

@@ -74,7 +74,7 @@ def test_digits_with_keras(tmp_path):
 
 def test_digits_with_the_package_keras(tmp_path):
     """`import keras` is Keras 2, as when the program was written, without a warning; both workers
-    learn alike.
+    learn alike, and so they do from a saved model.
     """
     with Processes(tmp_path) as processes:
         log = _launch(processes, "standalone_keras.py")
@@ -82,6 +82,9 @@ def test_digits_with_the_package_keras(tmp_path):
     assert len(found) == 2
     assert found[0][1] == found[1][1]
     assert min(float(accuracy) for accuracy, _ in found) > 0.9
+    again = re.findall(r"RMSprop loaded, same slots True, weights ([\d.]+)$", log, re.MULTILINE)
+    assert len(again) == 2
+    assert again[0] == again[1] != found[0][1]
     assert "Warning" not in log
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import print_function
 
+import os
+import tempfile
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -37,3 +40,12 @@ model.fit(images, targets, batch_size=16, epochs=5, verbose=0,
 print('accuracy %.4f, weights %.6f' % (
     model.evaluate(images, targets, verbose=0)[1],
     sum(np.abs(w).sum() for w in model.get_weights())))
+
+path = os.path.join(tempfile.mkdtemp(), 'model.h5')
+model.save(path)
+again = hvd.load_model(path)
+same = all((a == b).all() for a, b in zip(model.optimizer.get_weights(),
+                                          again.optimizer.get_weights()))
+again.fit(images, targets, batch_size=16, epochs=1, verbose=0)
+print('%s loaded, same slots %s, weights %.6f' % (
+    type(again.optimizer).__name__, same, sum(np.abs(w).sum() for w in again.get_weights())))
