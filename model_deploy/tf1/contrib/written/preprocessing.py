@@ -40,6 +40,11 @@ class CategoricalVocabulary:
     def __len__(self) -> int:
         return len(self._mapping)
 
+    @property
+    def categories(self) -> list[Any]:
+        """All of them by their numbers, the name of the others first."""
+        return list(self._reverse_mapping)
+
     def freeze(self, freeze: bool = True) -> None:
         """Lets nothing new in, or lets it again."""
         self._freeze = freeze
@@ -147,7 +152,7 @@ class VocabularyProcessor:
         Args:
           filename: the file, which appears when it is complete.
         """
-        words = self.vocabulary_._reverse_mapping
+        words = self.vocabulary_.categories
         values = (self.max_document_length, self.min_frequency, words)
         text = json.dumps(dict(zip(_FIELDS, values, strict=True)))
         with tf.gfile.Open(f"{filename}.new", "w") as file:
