@@ -20,6 +20,7 @@ from model_deploy.estimator.recording import (
     Recorder,
     check_calls,
     loss_of,
+    losses_of,
     op_of,
 )
 from model_deploy.estimator.regularizers import Regularizers
@@ -161,7 +162,7 @@ def _check_precision(calls: Sequence[Call], config: DeploymentConfig) -> None:
     Raises:
       NotDeployableError: if it does not.
     """
-    if config.precision == "float16" and len({call.loss.ref() for call in calls}) > 1:
+    if config.precision == "float16" and len(losses_of(calls)) > 1:
         raise NotDeployableError(
             "its optimizers have different losses, whose gradients would be computed in float16 "
             "without a loss scale; bfloat16 needs none"

@@ -211,13 +211,18 @@ def check_calls(calls: Sequence[Call], train_op: Any) -> None:
         raise NotDeployableError("one of its optimizers computes gradients in its own way")
 
 
+def losses_of(calls: Sequence[Call]) -> list[Any]:
+    """The different losses of calls, each once."""
+    return list({call.loss.ref(): call.loss for call in calls}.values())
+
+
 def loss_of(calls: Sequence[Call]) -> Any:
     """A scalar whose gradient by the variables of each call is that of the call's loss.
 
     Where the losses differ, as those of networks against each other, it is their sum, of which
     each variable has the gradient of its own loss alone.
     """
-    losses = list({call.loss.ref(): call.loss for call in calls}.values())
+    losses = losses_of(calls)
     if len(losses) == 1:
         return losses[0]
     products = []

@@ -144,7 +144,6 @@ def allgather(tensor: Any, name: Any = None) -> Any:
     """
     tensor = _with_rows(tensor)
     name = _label(name, tensor, tensor.shape[1:])
-
     collectives, rank = group(f"allgather {name}"), world.rank()
 
     def with_gradient(own: Any) -> Any:

@@ -161,7 +161,8 @@ class _PythonModule(OldModule):
 
     def _find(self, name: str) -> Any:
         module = f"{self.__name__}.{name}"
-        if module in (*_MOVED, *_OF_TPU_ESTIMATOR) or (
+        is_moved = module in _MOVED or module in _OF_TPU_ESTIMATOR
+        if is_moved or (
             self.__dict__["_is_package"] and importlib.util.find_spec(module) is not None
         ):
             return find(module)

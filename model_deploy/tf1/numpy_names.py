@@ -70,8 +70,8 @@ def extras(numpy: types.ModuleType) -> dict[str, Callable[[], Any]]:
     def array(values: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
         try:
             return numpy.array(values, dtype, *args, **kwargs)
-        except ValueError:
-            if dtype is not None or not isinstance(values, list | tuple):
+        except ValueError as error:
+            if "inhomogeneous" not in str(error) or dtype is not None or args or kwargs:
                 raise
         rows = numpy.empty(len(values), object)  # of any lengths, as before NumPy 1.24
         rows[:] = values

@@ -118,10 +118,10 @@ def run(program: Program, say: Callable[[str], Any]) -> None:
             tell()
 
 
-def _listed(names_: Sequence[str]) -> str:
+def _listed(supplied: Sequence[str]) -> str:
     """The first names, and how many others there are: large programs import hundreds."""
-    more = len(names_) - _MOST_NAMES
-    return ", ".join([*names_[:_MOST_NAMES], *([f"and {more} more"] if more > 0 else [])])
+    more = len(supplied) - _MOST_NAMES
+    return ", ".join([*supplied[:_MOST_NAMES], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _run_main(program: Program, old: OldProgram) -> None:

@@ -48,6 +48,8 @@ pytestmark = pytest.mark.one_mode
          [2.0, 3.0]),
         ("import numpy as np; x = np.array([[1], [2, 3]]).tolist()", [[1], [2, 3]]),
         ("import numpy as np; x = np.array([1, 2], np.float32, ndmin=2).tolist()", [[1.0, 2.0]]),
+        ("import numpy as np\ntry: x = np.array([[1], [2, 3]], ndmin=2)\n"
+         "except ValueError as error: x = 'inhomogeneous' in str(error)", True),
         ("import io, numpy as np\nfile = io.BytesIO()\nnp.savez(file, [1], a=[[1], [2, 3]])\n"
          "file.seek(0)\nx = np.load(file, allow_pickle=True)['a'].tolist()", [[1], [2, 3]]),
         ("import yaml; x = yaml.load('a: [1, 2]')", {"a": [1, 2]}),

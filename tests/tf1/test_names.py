@@ -56,7 +56,7 @@ _IMPORTS = {
     "tensorflow.contrib.nccl.python.ops": "nccl_ops",
     "tensorflow.contrib.rnn.python.ops": "core_rnn_cell",
     "tensorflow.contrib.seq2seq.python.ops.decoder": "Decoder _transpose_batch_time",
-    "tensorflow.contrib.tfprof.model_analyzer": "FLOAT_OPS_OPTIONS print_model_analysis",
+    "tensorflow.contrib.tfprof.model_analyzer": "FLOAT_OPS_OPTIONS Profiler print_model_analysis",
     "tensorflow.keras.layers": "Dense Input LSTM",
     "tensorflow.keras.models": "Model Sequential",
     "tensorflow.keras.utils": "multi_gpu_model to_categorical",
@@ -128,6 +128,13 @@ def test_modules_that_are_nowhere(name):
     """Importing one is an error that says so."""
     with pytest.raises(ImportError, match=r"tf\..* is (gone since|in no release of) TensorFlow"):
         names.find(name)
+
+
+def test_folders_of_files_invent_no_files():
+    """A name that a part never had is an error at the import, though files are folders."""
+    folder = names.find("tensorflow.contrib.layers.python.layers")
+    with pytest.raises(AttributeError, match=r"never is gone since TensorFlow 2\.0"):
+        _ = folder.never
 
 
 def test_dotted_imports_reach_each_module():

@@ -43,6 +43,15 @@ def _preprocessing() -> Any:
     return OldModule("tensorflow.contrib.learn.preprocessing", [_own("preprocessing")])
 
 
+def _model_analyzer() -> Any:
+    providers = [_own("tfprof"), "tensorflow.compat.v1.profiler"]
+    return OldModule("tensorflow.contrib.tfprof.model_analyzer", providers)
+
+
+def _core_rnn_cell() -> Any:
+    return contrib_module("tensorflow.contrib.rnn")
+
+
 def _jit() -> Any:
     scope = tf.xla.experimental.jit_scope
     return OldModule(
@@ -159,7 +168,7 @@ _PARTS = {
             "tf_keras.src.layers.rnn.legacy_cells",  # LayerRNNCell
             "tensorflow.compat.v1.nn",
         ),
-        extras=lenient.cells(legacy_keras.CELLS),
+        extras={**lenient.cells(legacy_keras.CELLS), "core_rnn_cell": _core_rnn_cell},
     ),
     "seq2seq": _Part(
         (_own("seq2seq"),),
@@ -186,7 +195,7 @@ _PARTS = {
     "crf": _Part((_own("crf"),)),
     "image": _Part((_own("image"),)),
     "nn": _Part((_own("nn"),)),
-    "tfprof": _Part((_own("tfprof"),), extras={"model_analyzer": _module(_own("tfprof"))}),
+    "tfprof": _Part((_own("tfprof"),), extras={"model_analyzer": _model_analyzer}),
     "data": _Part(
         ("tensorflow.compat.v1.data.experimental", _own("data"), "tensorflow.compat.v1.data")
     ),
@@ -273,7 +282,8 @@ class _Folder(OldModule):
             return super()._find(name)
         except GoneError:
             match = _FILES.match(self.__name__.removeprefix("tensorflow.contrib."))
-            if not match or match["file"] or not name.islower():
+            is_gone = match and match["part"] in _GONE_PARTS and not match["file"]
+            if not is_gone or not name.islower():
                 raise
         return _Folder(f"{self.__name__}.{name}", part)  # a file, of which nothing is used yet
 

@@ -11,6 +11,7 @@ from tf_keras.api._v1.keras import backend, models
 from tf_keras.optimizers import legacy
 
 from model_deploy import horovod
+from model_deploy.horovod import world
 from model_deploy.horovod.exchange import Exchange
 from model_deploy.horovod.keras_optimizer import distributed_class
 from model_deploy.horovod.reductions import Compression, Compressor
@@ -42,7 +43,7 @@ def load_model(
     Raises:
       ValueError: before `init`, and as Keras' `load_model`.
     """
-    horovod.size()
+    world.joined()
     of_keras = [kind for kind in vars(legacy).values() if isinstance(kind, type)]
     kinds = {
         kind.__name__: distributed_class(

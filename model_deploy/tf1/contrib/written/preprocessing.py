@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from model_deploy.commands import replaced_file
+
 # The words of TensorFlow 1: capitals, the first part of CamelCase, letters with ' and -.
 _WORD = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z][a-z]+(?=[A-Z])|[\'\w\-]+")
 _FIELDS = ("max_document_length", "min_frequency", "words")
@@ -154,10 +156,8 @@ class VocabularyProcessor:
         """
         words = self.vocabulary_.categories
         values = (self.max_document_length, self.min_frequency, words)
-        text = json.dumps(dict(zip(_FIELDS, values, strict=True)))
-        with tf.gfile.Open(f"{filename}.new", "w") as file:
-            file.write(text)
-        tf.gfile.Rename(f"{filename}.new", filename, overwrite=True)
+        with replaced_file(filename) as file:
+            json.dump(dict(zip(_FIELDS, values, strict=True)), file)
 
     @classmethod
     def restore(cls, filename: str) -> "VocabularyProcessor":
