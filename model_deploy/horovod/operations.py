@@ -210,8 +210,8 @@ def broadcast(tensor: Any, root_rank: int, name: Any = None) -> Any:
 
         def gradient(of_all: Any) -> Any:
             total = allreduce(of_all, op=Sum, name=f"gradient of {name} of {root_rank}")
-            with tf.control_dependencies([total]):  # all take part, and one gets it
-                return tf.identity(total if is_root else tf.zeros_like(of_all))
+            # All take part, also in the gradient of the gradient, and one gets it.
+            return total if is_root else total * 0.0
 
         return tf.cast(received, own.dtype), gradient
 

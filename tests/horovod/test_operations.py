@@ -159,8 +159,8 @@ def test_a_session_without_the_server_is_refused():
 
 
 def test_gradients_of_rows_and_of_a_broadcast():
-    """The gradient of what all get from a process is the sum of all gradients of it; that of a row
-    which another process gets is what this one makes of it.
+    """The gradient of what all get from a process is the sum of all gradients of it, and has a
+    gradient itself; that of a row which another process gets is what this one makes of it.
     """
 
     def build(rank):
@@ -169,12 +169,14 @@ def test_gradients_of_rows_and_of_a_broadcast():
         places = tf.range(sum(COUNTS), dtype=tf.float64)[:, tf.newaxis]
         gathered = tf.cast(factor, tf.float64) * places * hvd.allgather(rows, name="rows")
         own = tf.constant(FLOATS[rank])
+        [once] = tf.gradients(hvd.broadcast(own, 1) ** 3, own)
         parts = tf.constant(_rows(rank, SPLITS[rank].sum(), np.float32))
         exchanged, _ = hvd.alltoall(parts, splits=SPLITS[rank])
         return [], [
             tf.gradients(gathered, rows)[0],
             tf.gradients(factor * hvd.broadcast(own, 2), own)[0],
             tf.gradients(factor * exchanged, parts)[0],
+            tf.gradients(once, own)[0],
         ]
 
     factors, first = sum(range(1, SIZE + 1)), np.cumsum([0, *COUNTS])
@@ -184,6 +186,9 @@ def test_gradients_of_rows_and_of_a_broadcast():
         np.testing.assert_allclose(found[0], np.tile(of_rows, [1, 2]))
         np.testing.assert_allclose(found[1], np.full([2, 3], factors * (rank == 2)))
         np.testing.assert_allclose(found[2], np.tile(of_parts, [1, 2]))
+        # In each process 3 b^2 of the b that all have; their sum counts for one, and so does 6 b.
+        again = SIZE * 6 * FLOATS[1] * (rank == 1)
+        np.testing.assert_allclose(found[3], again, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [tf.float16, tf.float32, tf.float64, tf.int32, tf.bool])
