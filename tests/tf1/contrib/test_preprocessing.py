@@ -23,6 +23,22 @@ def test_words_have_numbers_in_their_order():
     assert [row.tolist() for row in processor.transform(["mat NASA dog"])] == [[4, 9, 0, 0]]
 
 
+def test_texts_that_memory_does_not_hold():
+    """Texts that can be gone through twice are read as they are needed, one by one."""
+    read = []
+
+    class Texts:
+        def __iter__(self):
+            for text in _TEXTS:
+                read.append(text)
+                yield text
+
+    rows = preprocessing.VocabularyProcessor(2).fit_transform(Texts())
+    assert read == _TEXTS
+    assert next(rows).tolist() == [1, 2]
+    assert read == [*_TEXTS, _TEXTS[0]]
+
+
 def test_rare_words_are_unknown():
     """Words that do not come more often than `min_frequency` are 0, and the others by how often."""
     processor = preprocessing.VocabularyProcessor(5, min_frequency=1)

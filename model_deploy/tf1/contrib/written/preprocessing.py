@@ -130,8 +130,13 @@ class VocabularyProcessor:
     def fit_transform(
         self, raw_documents: Iterable[str], unused_y: Any = None
     ) -> Iterator[np.ndarray]:
-        """Learns the vocabulary, then yields rows as `transform` does."""
-        documents = list(raw_documents)
+        """Learns the vocabulary, then yields rows as `transform` does.
+
+        What can be gone through twice, such as a file of texts that memory does not hold, is not
+        copied.
+        """
+        is_iterator = isinstance(raw_documents, Iterator)
+        documents = list(raw_documents) if is_iterator else raw_documents
         self.fit(documents, unused_y)
         return self.transform(documents)
 
